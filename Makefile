@@ -1,0 +1,85 @@
+# Every target sets up what it needs; `make help` lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+-include .env
+export SPIDER2_SHARED
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export VIRTUAL_ENV := $(CURDIR)/.venv
+
+COMPILE := uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/.complete: requirements.lock stacks/bootstrap.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 setup" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv || \
+	  { echo "the venv module is missing (on Debian: apt install python3-venv)" >&2; exit 1; }
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r stacks/bootstrap.lock
+	@.venv/bin/uv pip sync --quiet --require-hashes --python .venv requirements.lock
+	@touch $@
+
+.dvc/config.local: .venv/.complete
+	@# A remote inside the repository must be absolute, or `dvc push -A` writes to the root of the disk.
+	@dvc remote add --quiet --force --local --default storage "$(CURDIR)/.cache/remote"
+	@touch $@
+
+.PHONY: setup
+setup: .venv/.complete .dvc/config.local ## .venv from the lock, local DVC settings, the default suite's stack
+	@python -m stages.stack.environments
+
+.PHONY: run
+run: setup ## the whole pipeline: dvc repro
+	dvc repro
+
+.PHONY: plan
+plan: setup ## what a run would reuse, what it would rerun, and why
+	@dvc repro --quiet dates
+	@python -m stages.run.plan
+
+.PHONY: report
+report: setup ## bring the report up to date and print it
+	dvc repro --quiet report
+	@python -m stages.report --print
+
+.PHONY: spider2
+spider2: setup ## lay the official suite under data/spider2-dbt: SOURCE=<clone> START=<folder or zip> GOLD=<folder or zip>
+	@python -m stages.suite.install --source "$(SOURCE)" --start "$(START)" --gold "$(GOLD)"
+
+.PHONY: params
+params: .venv/.complete ## rewrite params.yaml from conf/
+	@python -m stages.common.compose
+
+.PHONY: lint
+lint: .venv/.complete ## ruff and mypy
+	ruff check .
+	ruff format --check .
+	mypy
+
+.PHONY: test
+test: setup ## the tests, but for the heavy end-to-end ones
+	@python -m stages.stack.environments spider2
+	pytest -m "not heavy"
+
+.PHONY: test-heavy
+test-heavy: setup ## the heavy end-to-end tests
+	@python -m stages.stack.environments spider2
+	pytest -m heavy
+
+.PHONY: bench
+bench: setup ## ratios of what the harness itself costs
+	@python -m benchmarks
+
+.PHONY: lock
+lock: .venv/.complete ## resolve all lock files anew
+	$(COMPILE) pyproject.toml --extra dev -o requirements.lock
+	$(COMPILE) stacks/bootstrap.in -o stacks/bootstrap.lock
+	$(COMPILE) stacks/current.in -o stacks/current.lock
+	$(COMPILE) stacks/spider2.in -o stacks/spider2.lock
+
+.PHONY: clean
+clean: ## remove results and caches, finished trials included
+	rm -rf .cache .stacks .dvc/cache .dvc/tmp results/runs results/suite results/*.log

@@ -1,0 +1,1 @@
+"""The Spider2-DBT benchmark pipeline, one package a stage."""

@@ -1,0 +1,1 @@
+"""What runs inside a sandbox: the work directory, the snapshot, and the agents themselves."""

@@ -1,0 +1,22 @@
+"""Ends a trial inside its sandbox: freezes the database's views, whatever became of the agent."""
+
+from __future__ import annotations
+
+from stages.agent.models import TrialFolder, TrialSpec
+from stages.agent.workdir import last_line
+from stages.common.files import write_json
+from stages.stack.inside import run_on_task_clock
+
+
+def finish(spec: TrialSpec, folder: TrialFolder, seconds: float) -> None:
+    """Read each view once, on the task's clock and with the stack's DuckDB, into `frozen/`.
+
+    A database that is gone or broken is the trial's result, so it is recorded, not raised.
+    """
+    database = folder.project / spec.database
+    if not database.is_file():
+        write_json(folder.frozen / "error.json", {"error": f"{spec.database} does not exist"})
+        return
+    done = run_on_task_clock("stages.stack.views", str(database), str(folder.frozen), str(seconds))
+    if done.returncode != 0:
+        write_json(folder.frozen / "error.json", {"error": last_line(done)})

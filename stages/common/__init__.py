@@ -1,0 +1,1 @@
+"""What every stage shares: errors, file handling, and the typed parameters."""

@@ -1,0 +1,142 @@
+"""params.yaml as typed values: parsed once per stage, unknown keys refused."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ConfigDict, Field, ValidationError
+
+from stages.common.errors import UserError
+from stages.common.files import Record
+
+
+class SuiteParams(Record):
+    """Which suite, and where its parts are (paths relative to the workspace)."""
+
+    name: str
+    root: Path
+    """Folder in the official layout: `examples/` and `evaluation_suite/gold/`."""
+    built: Path
+    """Folder that the suite stage fills with the databases it builds: `start/` and `gold/`."""
+    sources: bool
+    """True where databases are built from `sources/`, false where the suite brings them."""
+    gold_stack: str
+    """Name of the stack that gold was built with; gold's views are read with it."""
+
+    @property
+    def examples(self) -> Path:
+        """The task projects and `spider2-dbt.jsonl`."""
+        return self.root / "examples"
+
+    @property
+    def gold(self) -> Path:
+        """The folder of `spider2_eval.jsonl`, and of gold where the suite brings it."""
+        return self.root / "evaluation_suite" / "gold"
+
+    @property
+    def gold_databases(self) -> Path:
+        """The folder that holds one folder of gold databases a task."""
+        return self.built / "gold" if self.sources else self.gold
+
+    @property
+    def solutions(self) -> Path:
+        """One folder a task with its known solution; absent where none is known."""
+        return self.root / "solutions"
+
+
+class StackParams(Record):
+    """The environment that a task's project is built with."""
+
+    name: str
+    lock: Path
+    """Hash-locked requirements file."""
+
+
+class DatesParams(Record):
+    """What the dates stage falls back to."""
+
+    fallback: datetime.date
+    """The day for a task whose gold holds no evidence of one."""
+
+
+class RetryParams(Record):
+    """What is done about infrastructure failures."""
+
+    count: int = Field(ge=0)
+    """How often a trial is tried again."""
+    pause_s: float = Field(ge=0)
+    """Pause before the first retry, seconds; it doubles with each."""
+
+
+class Component(Record):
+    """Something exchangeable: `_target_` is built by Hydra with the remaining keys.
+
+    `name` is the choice's name in conf/. The target refuses keys that it does not know.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+
+    name: str
+    target: str = Field(alias="_target_")
+
+    def instance(self) -> dict[str, Any]:
+        """The mapping that `hydra.utils.instantiate` takes."""
+        return {key: value for key, value in self.config().items() if key != "name"}
+
+    def config(self) -> dict[str, Any]:
+        """Everything, as in params.yaml."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+class AgentParams(Component):
+    """Who solves the tasks."""
+
+    needs_solution: bool
+    """True where the agent is given the task's known solution."""
+
+    def instance(self) -> dict[str, Any]:
+        """The mapping that `hydra.utils.instantiate` takes."""
+        inner = super().instance()
+        del inner["needs_solution"]
+        return inner
+
+
+class Params(Record):
+    """Everything that params.yaml holds, composed from conf/."""
+
+    suite: SuiteParams
+    stack: StackParams
+    agent: AgentParams
+    sandbox: Component
+    concurrency: Component
+    dates: DatesParams
+    retries: RetryParams
+    tasks: tuple[str, ...] | None
+    """The instance ids to run; null for all."""
+    trials: int = Field(ge=1)
+    """How often each task is run."""
+    run_unscoreable: bool
+    """Also run tasks that the audit found cannot be scored."""
+
+
+def load_params(path: Path = Path("params.yaml")) -> Params:
+    """Read and check params.yaml; raises `UserError` naming the key that is wrong."""
+    try:
+        return Params.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise UserError(f"no {path} here", where=str(Path.cwd()), remedy="make params") from None
+    except ValidationError as error:
+        details = "; ".join(
+            f"{'.'.join(str(step) for step in item['loc'])}: {item['msg']}"
+            for item in error.errors()
+        )
+        raise UserError(
+            f"{path} does not fit: {details}",
+            remedy="compare it with conf/, or rewrite it from there with `make params`",
+        ) from None
+    except (yaml.YAMLError, ValueError) as error:
+        # YAML itself makes dates, and raises a bare ValueError for a day that does not exist.
+        raise UserError(f"{path} is not valid YAML: {error}", remedy="make params") from None

@@ -1,0 +1,177 @@
+"""The numbers of a run: what passed, out of how many, and what went wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from stages.common.files import Record
+from stages.evaluate.models import Reason, TaskVerdict
+from stages.run.models import TaskResult, TrialStatus
+from stages.suite.models import AuditEntry
+
+
+class TaskScore(Record):
+    """One task over all its trials."""
+
+    instance_id: str
+    audit: str
+    """The audit's status."""
+    statuses: tuple[TrialStatus, ...]
+    """How each trial ended; empty where none was run."""
+    passed: bool | None
+    """True when every trial passed; null where it cannot be scored or was not run."""
+    passed_officially: bool | None
+    """The same by the official script, which knows no resolutions."""
+    tables: int
+    """Graded tables, over all trials."""
+    tables_passed: int
+    elapsed_s: float
+    """Seconds over all trials."""
+    reason: str
+    """Why it did not pass, or what it only passed through; empty for a plain pass."""
+
+
+class Scores(Record):
+    """All tasks of a run, with the totals."""
+
+    tasks: tuple[TaskScore, ...]
+    trials: tuple[TaskResult, ...]
+
+    @property
+    def scoreable(self) -> int:
+        """Tasks that the audit found can be scored."""
+        return sum(score.audit in ("scoreable", "gold_misnamed") for score in self.tasks)
+
+    @property
+    def passed(self) -> int:
+        """Tasks that passed."""
+        return sum(score.passed is True for score in self.tasks)
+
+    @property
+    def sealed(self) -> int:
+        """Trials that ran in an isolating sandbox."""
+        return sum(result.sealed for result in self.trials)
+
+    def headline(self) -> str:
+        """The score in one line, with its denominators."""
+        return (
+            f"passed {_share(self.passed, self.scoreable)} scoreable, "
+            f"{_share(self.passed, len(self.tasks))} all tasks; "
+            f"{self.sealed} of {len(self.trials)} trials sealed"
+        )
+
+    def metrics(self) -> dict[str, Any]:
+        """results/metrics.json: the totals, numbers only."""
+        statuses = Counter(result.status for result in self.trials)
+        return {
+            "tasks": {
+                "all": len(self.tasks),
+                "scoreable": self.scoreable,
+                "not_run": sum(not score.statuses for score in self.tasks),
+                "passed": self.passed,
+                "passed_officially": sum(score.passed_officially is True for score in self.tasks),
+                "passed_of_scoreable": _ratio(self.passed, self.scoreable),
+                "passed_of_all": _ratio(self.passed, len(self.tasks)),
+            },
+            "tables": {
+                "graded": sum(score.tables for score in self.tasks),
+                "passed": sum(score.tables_passed for score in self.tasks),
+            },
+            "trials": {"all": len(self.trials), "sealed": self.sealed},
+            "cost": {
+                "usd": round(sum(result.cost_usd for result in self.trials), 6),
+                "tokens_input": sum(result.tokens.input for result in self.trials),
+                "tokens_output": sum(result.tokens.output for result in self.trials),
+                "tokens_cache_read": sum(result.tokens.cache_read for result in self.trials),
+                "tokens_cache_write": sum(result.tokens.cache_write for result in self.trials),
+            },
+            "errors": {
+                status.value: statuses[status]
+                for status in TrialStatus
+                if status is not TrialStatus.COMPLETED
+            },
+        }
+
+    def by_task(self) -> dict[str, dict[str, bool]]:
+        """results/tasks.json: whether each scored task passed, and nothing noisier."""
+        return {
+            score.instance_id: {"passed": score.passed}
+            for score in self.tasks
+            if score.passed is not None
+        }
+
+    def plot(self) -> list[dict[str, Any]]:
+        """The plot's rows: each run task's share of graded tables that match gold."""
+        return [
+            {"task": score.instance_id, "share_passed": _ratio(score.tables_passed, score.tables)}
+            for score in self.tasks
+            if score.tables
+        ]
+
+
+def make_scores(
+    audit: Iterable[AuditEntry],
+    verdicts: Iterable[TaskVerdict],
+    results: Mapping[tuple[str, int], TaskResult],
+    selected: tuple[str, ...] | None,
+) -> Scores:
+    """Join audit, verdicts and results, over the selected tasks (null for all)."""
+    by_task: dict[str, list[TaskVerdict]] = {}
+    for verdict in verdicts:
+        by_task.setdefault(verdict.instance_id, []).append(verdict)
+    chosen = [entry for entry in audit if selected is None or entry.instance_id in selected]
+    scores = [_score(entry, by_task.get(entry.instance_id, []), results) for entry in chosen]
+    names = {score.instance_id for score in scores}
+    trials = [result for key, result in sorted(results.items()) if key[0] in names]
+    return Scores(tasks=tuple(scores), trials=tuple(trials))
+
+
+def _score(
+    entry: AuditEntry,
+    verdicts: list[TaskVerdict],
+    results: Mapping[tuple[str, int], TaskResult],
+) -> TaskScore:
+    ended = [result for key, result in sorted(results.items()) if key[0] == entry.instance_id]
+    tables = [table for verdict in verdicts for table in verdict.tables]
+    reasons = [_why(verdict) for verdict in verdicts if not _plain_pass(verdict)]
+    if not entry.status.scoreable:
+        reasons = [f"{entry.status}: {entry.detail}"]
+    elif not ended:
+        reasons = ["not run"]
+    return TaskScore(
+        instance_id=entry.instance_id,
+        audit=entry.status,
+        statuses=tuple(result.status for result in ended),
+        passed=_all([verdict.passed for verdict in verdicts]),
+        passed_officially=_all([verdict.passed_officially for verdict in verdicts]),
+        tables=len(tables),
+        tables_passed=sum(table.reason is Reason.MATCHED for table in tables),
+        elapsed_s=round(sum(result.elapsed_s for result in ended), 3),
+        reason="; ".join(dict.fromkeys(reasons)),
+    )
+
+
+def _why(verdict: TaskVerdict) -> str:
+    if verdict.passed:
+        return f"passes only through {', '.join(verdict.resolutions)}"
+    return verdict.reason
+
+
+def _plain_pass(verdict: TaskVerdict) -> bool:
+    return verdict.passed is True and not verdict.resolutions
+
+
+def _all(values: list[bool | None]) -> bool | None:
+    if not values or any(value is None for value in values):
+        return None
+    return all(values)
+
+
+def _ratio(part: int, whole: int) -> float:
+    return round(part / whole, 4) if whole else 0.0
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part}/{whole} ({part / whole:.1%})" if whole else f"{part}/0"

@@ -1,0 +1,1 @@
+"""Runs the trials: run keys, the store of finished trials, the scheduler, and the sandboxes."""

@@ -1,0 +1,54 @@
+"""The trial store: finished trials under their run key, whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from stages.common.files import cache_root, walk
+from stages.common.links import link_tree
+from stages.run.models import TaskResult
+
+RESULT = "task_result.json"
+
+
+class TrialStore:
+    """Finished trials at `<root>/<run key>/`; a key that is there is complete."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root or cache_root() / "trials"
+
+    def find(self, key: str) -> Path | None:
+        """The folder of a finished trial, or None."""
+        folder = self.root / key
+        return folder if (folder / RESULT).is_file() else None
+
+    def publish(self, folder: Path, key: str) -> Path:
+        """Move a finished trial's folder into the store by one rename.
+
+        Where another run has published the same key meanwhile, that one stays. Files are made
+        read-only: `results/runs` may share them.
+        """
+        for path in walk(folder):
+            if not path.is_symlink():
+                path.chmod(path.stat().st_mode & 0o555)
+        self.root.mkdir(parents=True, exist_ok=True)
+        place = self.root / key
+        try:
+            folder.rename(place)
+        except OSError:
+            if self.find(key) is None:
+                raise
+            shutil.rmtree(folder)
+        return place
+
+    def link(self, key: str, target: Path) -> None:
+        """Make a finished trial appear at `target` without a second copy where possible."""
+        link_tree(self.root / key, target)
+
+    def results(self) -> Iterator[TaskResult]:
+        """The result of every finished trial, newest first."""
+        files = self.root.glob(f"*/{RESULT}")
+        for path in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
+            yield TaskResult.read(path)

@@ -1,0 +1,212 @@
+"""One trial from start to store: work directory, sandbox, collection, retry."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from hydra.utils import instantiate
+from tenacity import (
+    Retrying,
+    retry_if_result,
+    sleep_using_event,
+    stop_after_attempt,
+    stop_any,
+    stop_when_event_set,
+    wait_exponential,
+)
+
+from stages.agent.models import Outcome, TrialFolder, TrialSpec
+from stages.common.files import Record, copy_tree, write_json, write_text
+from stages.run.keys import NOT_PROJECT
+from stages.run.models import POLICY, RunKey, TaskResult, TrialStatus
+from stages.run.sandbox import Ended, Sandbox
+from stages.run.store import RESULT, TrialStore
+from stages.stack.environments import Stack
+
+STOPPING = threading.Event()
+"""Set on Ctrl-C: nothing is tried again."""
+
+NO_SPACE = "No space left on device"
+
+
+class TrialJob(Record):
+    """Everything that a worker needs to carry out one trial; it can be pickled."""
+
+    run_id: str
+    trial: int
+    key: RunKey
+    spec: TrialSpec
+    project: Path
+    overlay: Path | None
+    solution: Path | None
+    gold_date: datetime.date
+    agent: str
+    model: str | None
+    stack: Stack
+    sandbox: dict[str, Any]
+    """The sandbox's configuration, built by `hydra.utils.instantiate`."""
+    work: Path
+    """Folder for work directories, on the file system of the store."""
+    store: Path
+    retries: int
+    pause_s: float
+    """First pause before a retry, seconds; it doubles."""
+
+    @property
+    def name(self) -> str:
+        """Short name in logs."""
+        return f"{self.spec.instance_id}/{self.trial}"
+
+
+def run_trial(job: TrialJob) -> TaskResult:
+    """Carry out one trial; what is a result goes into the store, the rest is only returned.
+
+    An infrastructure failure is tried again in a fresh work directory, with growing pauses.
+    Never raises for what happens to one trial: the others go on.
+    """
+    sandbox: Sandbox = instantiate(job.sandbox)
+    attempts = 0
+
+    def attempt() -> TaskResult:
+        nonlocal attempts
+        attempts += 1
+        return _attempt(job, sandbox, attempts)
+
+    retrying = Retrying(
+        retry=retry_if_result(lambda result: POLICY[result.status].retry),
+        stop=stop_any(stop_after_attempt(1 + job.retries), stop_when_event_set(STOPPING)),
+        wait=wait_exponential(multiplier=job.pause_s, max=60),
+        sleep=sleep_using_event(STOPPING),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    )
+    result: TaskResult = retrying(attempt)
+    return result
+
+
+def _attempt(job: TrialJob, sandbox: Sandbox, attempt: int) -> TaskResult:
+    started = time.monotonic()
+    folder = TrialFolder(job.work / f"{job.spec.instance_id}-{job.trial}-{attempt}")
+    try:
+        _lay_out(job, folder)
+        outcome = _solve(job, sandbox, folder)
+        result = _result(job, sandbox, outcome, attempt, time.monotonic() - started)
+        if POLICY[result.status].keep:
+            _collect(folder, outcome, result)
+            TrialStore(job.store).publish(folder.root, job.key.key)
+            return result
+    except Exception as error:
+        outcome = Outcome(status=TrialStatus.INFRA_ERROR, detail=_explain(error))
+        result = _result(job, sandbox, outcome, attempt, time.monotonic() - started)
+    shutil.rmtree(folder.root, ignore_errors=True)
+    return result
+
+
+def _lay_out(job: TrialJob, folder: TrialFolder) -> None:
+    """A private copy of the project, with the start database, and what the sandbox is told."""
+    copy_tree(job.project, folder.project, skip=NOT_PROJECT)
+    if job.overlay is not None:
+        copy_tree(job.overlay, folder.project)
+    if job.solution is not None:
+        copy_tree(job.solution, folder.solution)
+    job.spec.write(folder.spec)
+
+
+def _solve(job: TrialJob, sandbox: Sandbox, folder: TrialFolder) -> Outcome:
+    """Let the agent work, then freeze the database's views, however the agent ended."""
+    trial_id = folder.root.name
+
+    def run(*command: str, limit_s: float) -> Ended:
+        return sandbox.run(
+            folder,
+            command,
+            stack=job.stack,
+            day=job.gold_date,
+            limit_s=limit_s,
+            run_id=job.run_id,
+            trial_id=trial_id,
+        )
+
+    outcome = _outcome(run("solve", limit_s=sandbox.trial_s), folder, sandbox.trial_s)
+    if POLICY[outcome.status].keep:
+        # A minute on top: the limit inside marks single views, this one ends a hang.
+        ended = run("finish", str(sandbox.freeze_s), limit_s=sandbox.freeze_s + 60)
+        if ended.timed_out or ended.code != 0:
+            return outcome.model_copy(
+                update={
+                    "status": TrialStatus.INFRA_ERROR,
+                    "detail": f"the database could not be frozen: {_log_tail(folder)}",
+                }
+            )
+    return outcome
+
+
+def _outcome(ended: Ended, folder: TrialFolder, limit_s: float) -> Outcome:
+    """What became of the agent, from its own report or, without one, from how it ended."""
+    if ended.timed_out:
+        detail = f"not done after {limit_s:g} s"
+        return Outcome(status=TrialStatus.TIMEOUT, detail=detail)
+    if ended.code == 0 and folder.outcome.is_file():
+        outcome = Outcome.read(folder.outcome)
+        if outcome.status is TrialStatus.AGENT_ERROR and NO_SPACE in outcome.detail:
+            return outcome.model_copy(update={"status": TrialStatus.INFRA_ERROR})
+        return outcome
+    how = f"killed by signal {-ended.code}" if ended.code < 0 else f"exited with {ended.code}"
+    return Outcome(
+        status=TrialStatus.INFRA_ERROR, detail=f"the sandbox's process {how}: {_log_tail(folder)}"
+    )
+
+
+def _log_tail(folder: TrialFolder) -> str:
+    if not folder.log.is_file():
+        return "no output"
+    lines = folder.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return "\n".join(lines[-5:]) or "no output"
+
+
+def _collect(folder: TrialFolder, outcome: Outcome, result: TaskResult) -> None:
+    """Bring the folder into the shape of the file contract."""
+    for extra in (folder.home, folder.solution):
+        shutil.rmtree(extra, ignore_errors=True)
+    for extra in (folder.spec, folder.outcome):
+        extra.unlink(missing_ok=True)
+    queries = folder.root / "queries" / "queries.jsonl"
+    if not queries.exists():
+        write_text(queries, "")
+    write_json(folder.root / "trace.json", outcome.events)
+    result.write(folder.root / RESULT)
+
+
+def _result(
+    job: TrialJob, sandbox: Sandbox, outcome: Outcome, attempt: int, seconds: float
+) -> TaskResult:
+    return TaskResult(
+        instance_id=job.spec.instance_id,
+        trial=job.trial,
+        agent=job.agent,
+        model=job.model,
+        status=outcome.status,
+        detail=outcome.detail,
+        run_key=job.key.key,
+        run_key_parts=job.key.parts,
+        gold_date=job.gold_date,
+        sealed=sandbox.sealed,
+        database=job.spec.database,
+        turns=outcome.turns,
+        elapsed_s=round(seconds, 3),
+        attempts=attempt,
+        cost_usd=outcome.cost_usd,
+        tokens=outcome.tokens,
+        versions=job.stack.versions,
+    )
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return f"{NO_SPACE}: free some, then `dvc repro` goes on"
+    return f"{type(error).__name__}: {error}"
