@@ -62,7 +62,7 @@ lint: .venv/.complete ## ruff and mypy
 .PHONY: test
 test: setup ## the tests, but for the heavy end-to-end ones
 	@python -m stages.stack.environments spider2
-	pytest -m "not heavy"
+	pytest -n auto -m "not heavy"
 
 .PHONY: test-heavy
 test-heavy: setup ## the heavy end-to-end tests

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stages.agent.models import TrialFolder, TrialSpec
-from stages.agent.workdir import last_line
+from stages.common.errors import reason
 from stages.common.files import write_json
 from stages.stack.inside import run_on_task_clock
 
@@ -19,4 +19,4 @@ def finish(spec: TrialSpec, folder: TrialFolder, seconds: float) -> None:
         return
     done = run_on_task_clock("stages.stack.views", str(database), str(folder.frozen), str(seconds))
     if done.returncode != 0:
-        write_json(folder.frozen / "error.json", {"error": last_line(done)})
+        write_json(folder.frozen / "error.json", {"error": reason(done.stdout)})

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 from stages.agent.models import TrialFolder, TrialSpec
-from stages.common.errors import UserError
+from stages.common.errors import UserError, reason
 from stages.stack.inside import run_on_task_clock
 
 SNAPSHOT = "reference_snapshot.md"
@@ -28,8 +27,9 @@ def prepare(spec: TrialSpec, folder: TrialFolder) -> None:
     done = run_on_task_clock("stages.stack.snapshot", str(database), str(folder.project / SNAPSHOT))
     if done.returncode != 0:
         raise UserError(
-            f"the start database cannot be read by the stack's DuckDB: {last_line(done)}",
+            f"the start database cannot be read by the stack's DuckDB: {reason(done.stdout)}",
             where=f"{spec.instance_id}: {spec.database}",
+            remedy="choose a stack whose DuckDB opens it (`-S stack=…`), or mend the file",
         )
 
 
@@ -39,8 +39,3 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def last_line(done: subprocess.CompletedProcess[str]) -> str:
-    """The last line of a command's output: where Python and DuckDB put the reason."""
-    return (done.stdout.strip().splitlines() or ["no output"])[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 from collections.abc import Callable, Iterable
 
@@ -50,6 +51,17 @@ class UnknownChoiceError(UserError):
             where=where,
             remedy=f"{hint}valid: {', '.join(valid) or '(none)'}",
         )
+
+
+def reason(output: str) -> str:
+    """The line of a failed command's output that names its error.
+
+    Python and DuckDB put it after the traceback and before the hints; the last such line, or
+    the last line of all.
+    """
+    lines = [line.strip() for line in output.strip().splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"([\w.]*(Error|Exception)|error): ", line)]
+    return (named or lines or ["no output"])[-1]
 
 
 def main(run: Callable[[], int | None]) -> None:

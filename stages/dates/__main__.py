@@ -7,9 +7,9 @@ import datetime
 from collections import Counter
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
+from stages.common.console import make_console
 from stages.common.errors import UserError, main
 from stages.common.params import load_params
 from stages.dates.find import find_in_gold, find_in_suite
@@ -69,7 +69,7 @@ def _print(dates: dict[str, GoldDate]) -> None:
     for task, found in dates.items():
         shown = _short(found.evidence) or found.note
         table.add_row(task, found.date.isoformat(), found.status, shown)
-    Console().print(table)
+    make_console().print(table)
 
 
 def _short(evidence: tuple[Evidence, ...]) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rich.console import Console
-
+from stages.common.console import make_console
 from stages.common.errors import UserError, main
 from stages.common.files import write_json
 from stages.common.params import Params, load_params
@@ -41,7 +40,7 @@ def run() -> int:
         write_json(RESULTS / "metrics.json", scores.metrics())
         write_json(RESULTS / "tasks.json", scores.by_task())
         write_json(RESULTS / "plots" / "tables.json", scores.plot())
-    print_scores(Console(), scores, params.suite.name, params.agent.name)
+    print_scores(make_console(), scores, params.suite.name, params.agent.name)
     return 0
 
 

@@ -12,6 +12,7 @@ from types import FrameType
 from hydra.utils import instantiate
 from rich.console import Console
 
+from stages.common.console import make_console
 from stages.common.errors import UserError, main
 from stages.common.params import Params, load_params
 from stages.run.hygiene import remove_leftovers, run_folder
@@ -32,7 +33,7 @@ def run() -> int:
     DVC then records nothing of the stage, so that the next `dvc repro` comes back to exactly
     those trials; the finished ones are in the store.
     """
-    console = Console(soft_wrap=True)
+    console = make_console()
     params = load_params()
     instantiate(params.agent.instance())
     sandbox: Sandbox = instantiate(params.sandbox.instance())

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from stages.common.console import make_console
 from stages.common.errors import UnknownChoiceError, UserError, main
 from stages.common.files import Record, read_json
 from stages.common.params import Params, load_params
@@ -172,7 +173,7 @@ def print_plan(plan: Plan, console: Console) -> None:
 
 
 def _main() -> int:
-    print_plan(make_plan(load_params(), TrialStore()), Console())
+    print_plan(make_plan(load_params(), TrialStore()), make_console())
     return 0
 
 

@@ -71,7 +71,7 @@ class Display:
         """A trial was found in the store."""
         LOGGER.info("reuse %s %s", name, key[:12])
         self.progress.advance(self.bar)
-        self.console.print(f"reuse {name}", highlight=False)
+        self.console.print(f"reuse {name}", highlight=False, soft_wrap=True)
 
     def starting(self, name: str, reason: str) -> None:
         """A trial was handed to a worker."""
@@ -85,7 +85,7 @@ class Display:
             result.status,
             result.elapsed_s,
             result.attempts,
-            f": {result.detail}" if result.detail else "",
+            f": {' '.join(result.detail.split())}" if result.detail else "",
         )
         self.progress.advance(self.bar)
         first = result.detail.splitlines()[0] if result.detail else ""
@@ -93,4 +93,5 @@ class Display:
             f"done  {name}  {result.status}  {result.elapsed_s:.1f} s  {first}".rstrip(),
             highlight=False,
             markup=False,
+            soft_wrap=True,
         )

@@ -22,6 +22,7 @@ from tenacity import (
 )
 
 from stages.agent.models import Outcome, TrialFolder, TrialSpec
+from stages.common.errors import reason
 from stages.common.files import Record, copy_tree, write_json, write_text
 from stages.run.keys import NOT_PROJECT
 from stages.run.models import POLICY, RunKey, TaskResult, TrialStatus
@@ -140,7 +141,7 @@ def _solve(job: TrialJob, sandbox: Sandbox, folder: TrialFolder) -> Outcome:
             return outcome.model_copy(
                 update={
                     "status": TrialStatus.INFRA_ERROR,
-                    "detail": f"the database could not be frozen: {_log_tail(folder)}",
+                    "detail": f"the database could not be frozen: {_why(folder)}",
                 }
             )
     return outcome
@@ -158,15 +159,14 @@ def _outcome(ended: Ended, folder: TrialFolder, limit_s: float) -> Outcome:
         return outcome
     how = f"killed by signal {-ended.code}" if ended.code < 0 else f"exited with {ended.code}"
     return Outcome(
-        status=TrialStatus.INFRA_ERROR, detail=f"the sandbox's process {how}: {_log_tail(folder)}"
+        status=TrialStatus.INFRA_ERROR, detail=f"the sandbox's process {how}: {_why(folder)}"
     )
 
 
-def _log_tail(folder: TrialFolder) -> str:
+def _why(folder: TrialFolder) -> str:
     if not folder.log.is_file():
         return "no output"
-    lines = folder.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return "\n".join(lines[-5:]) or "no output"
+    return reason(folder.log.read_text(encoding="utf-8", errors="replace"))
 
 
 def _collect(folder: TrialFolder, outcome: Outcome, result: TaskResult) -> None:

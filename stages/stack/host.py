@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stages.common.errors import UserError
+from stages.common.errors import UserError, reason
 from stages.common.files import CODE_ROOT
 from stages.stack.clock import clock_environment
 from stages.stack.dbt import DAY_VARIABLE, STACK_VARIABLE
@@ -122,10 +122,9 @@ def freeze_views(
     finally:
         shutil.rmtree(home, ignore_errors=True)
     if done.returncode != 0:
-        reason = (done.stdout.strip().splitlines() or ["no output"])[-1]
         raise UserError(
             f"the views of {database.name} cannot be read with DuckDB "
-            f"{stack.versions['duckdb']} of stack {stack.name!r}: {reason}",
+            f"{stack.versions['duckdb']} of stack {stack.name!r}: {reason(done.stdout)}",
             where=str(database),
             remedy="use a stack whose DuckDB opens this file (`stack` in params.yaml)",
         )

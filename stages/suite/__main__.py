@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from stages.common.console import make_console
 from stages.common.errors import main
 from stages.common.files import digest_tree, write_json
 from stages.common.params import SuiteParams, load_params
@@ -43,7 +44,7 @@ def prepare(suite: SuiteParams) -> None:
     write_json(RESULTS / "suite" / "unscoreable.json", unscoreable(audit))
     write_audit(RESULTS / "suite_audit.json", audit)
     unknown = sorted(set(evaluations) - {slot.instance_id for slot in slots})
-    show(Console(), suite, audit, len(tasks), unknown)
+    show(make_console(), suite, audit, len(tasks), unknown)
 
 
 def runnable(tasks: list[Task], audit: list[AuditEntry]) -> list[Task]:

@@ -12,6 +12,7 @@ import duckdb
 from rich.console import Console
 from rich.table import Table
 
+from stages.common.console import make_console
 from stages.common.errors import UserError, main
 from stages.common.files import Record
 from stages.suite.bundle import Bundle, contents, open_bundle
@@ -19,7 +20,8 @@ from stages.suite.checkout import Exported, export
 from stages.suite.layout import EVALUATIONS, INSTRUCTIONS, read_evaluations, read_instructions
 from stages.suite.models import Evaluation
 from stages.suite.profile import locate_database
-from stages.suite.tables import opened, relations, resolve
+from stages.suite.storage import OLDEST, rewrite
+from stages.suite.tables import first_line, opened, relations, resolve
 
 TARGET = Path("data/spider2-dbt")
 STAGING = ".installing"
@@ -38,6 +40,10 @@ class Laid(Record):
     """Folders of no task of the suite, ignored."""
     doubled: tuple[str, ...]
     """Databases left out because one of the same name lies less deep in the task's folder."""
+    rewritten: int = 0
+    """Databases rewritten because their storage format was newer than every stack reads."""
+    too_new: tuple[str, ...] = ()
+    """Databases that would have to be rewritten, and cannot."""
 
 
 class Installed(Record):
@@ -81,7 +87,7 @@ def _stage(source: Path, start: Path, gold: Path, staging: Path) -> Installed:
         _take(second, EVALUATIONS, config)
         ids = tuple(read_instructions(instructions))
         evaluations = read_evaluations(config)
-        laid_start = _lay(first, ids, examples, at_profile=True)
+        laid_start = _rewrite(_lay(first, ids, examples, at_profile=True), examples)
         laid_gold = _lay(second, ids, grading, at_profile=False)
     _check_not_exchanged(evaluations, examples, laid_start, grading, laid_gold)
     return Installed(
@@ -131,6 +137,18 @@ def _lay(bundle: Bundle, ids: tuple[str, ...], root: Path, *, at_profile: bool) 
             bundle.copy(name, root / key / place)
         laid[key] = tuple(sorted(places))
     return Laid(databases=laid, unknown=sorted_out.unknown, doubled=tuple(doubled))
+
+
+def _rewrite(laid: Laid, root: Path) -> Laid:
+    """Bring start databases into a format that each stack opens; gold is read by the newest."""
+    rewritten, too_new = 0, []
+    for key, names in laid.databases.items():
+        for name in names:
+            try:
+                rewritten += rewrite(root / key / name)
+            except duckdb.Error as error:
+                too_new.append(f"{key}/{name} ({first_line(error, root / key / name)})")
+    return laid.model_copy(update={"rewritten": rewritten, "too_new": tuple(too_new)})
 
 
 def _check_not_exchanged(
@@ -221,6 +239,13 @@ def show(console: Console, installed: Installed, target: Path) -> None:
     _list(console, "folders of no task in START, ignored", start.unknown)
     _list(console, "folders of no task in GOLD, ignored", gold.unknown)
     _list(console, "second databases of one name, left out", start.doubled + gold.doubled)
+    if start.rewritten:
+        console.print(
+            f"start databases rewritten in storage format {OLDEST}, which every stack opens: "
+            f"{start.rewritten}",
+            highlight=False,
+        )
+    _list(console, "warning: start databases that cannot be read or rewritten", start.too_new)
     _list(console, "warning: files that SOURCE lacks", installed.exported.unreadable, SHOWN)
     _list(console, "warning: submodules that SOURCE lacks", installed.exported.submodules)
     if installed.exported.databases_left_out:
@@ -256,7 +281,7 @@ def run(arguments: list[str] | None = None) -> None:
     parser.add_argument("--no-dvc", action="store_true", help="leave out `dvc add`")
     given = parser.parse_args(arguments)
     installed = install(given.source, given.start, given.gold, given.target)
-    show(Console(), installed, given.target)
+    show(make_console(), installed, given.target)
     if not given.no_dvc:
         track(given.target)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -19,15 +20,15 @@ from tests.functional.conftest import REPOSITORY, Workspace
 AGENTS = "tests.functional.agents"
 
 
-def marked_processes() -> list[psutil.Process]:
-    """Processes that a run has started and that are still there."""
+def started_processes(workspace: Workspace) -> list[psutil.Process]:
+    """Processes that a run of this workspace has started and that are still there."""
     found = []
     for process in psutil.process_iter():
-        try:
-            if MARK in process.environ() and process.status() != psutil.STATUS_ZOMBIE:
+        with contextlib.suppress(psutil.Error):
+            environment = process.environ()
+            ours = environment.get("HOME", "").startswith(str(workspace.root))
+            if ours and MARK in environment and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
-        except psutil.Error:
-            continue
     return found
 
 
@@ -163,7 +164,7 @@ def test_the_time_limit_ends_the_agent_and_all_it_started(workspace: Workspace) 
     assert workspace.result("slow001").status is TrialStatus.TIMEOUT
     assert workspace.result("slow001").elapsed_s < 60
     assert workspace.result("one").status is TrialStatus.COMPLETED
-    assert marked_processes() == []
+    assert started_processes(workspace) == []
     assert (workspace.trial("slow001") / "frozen" / "views.duckdb").is_file()
 
 
@@ -172,13 +173,13 @@ def test_an_interruption_keeps_what_had_finished_and_stops_the_rest(workspace: W
     workspace.agent(f"{AGENTS}.Sleeper", seconds=300)
     process = workspace.start()
     wait_for(lambda: len(workspace.stored()) == 2, "two finished trials")
-    wait_for(lambda: len(marked_processes()) >= 2, "the slow agent and its child")
+    wait_for(lambda: len(started_processes(workspace)) >= 2, "the slow agent and its child")
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "2 of 3 trials are finished and kept" in output
     assert "dvc repro" in output
-    assert marked_processes() == []
+    assert started_processes(workspace) == []
     assert list((workspace.root / ".cache" / "work").glob("*")) == []
 
 
@@ -187,10 +188,10 @@ def test_after_a_kill_the_next_run_cleans_up_and_goes_on(workspace: Workspace) -
     workspace.agent(f"{AGENTS}.Sleeper", seconds=300)
     process = workspace.start()
     wait_for(lambda: len(workspace.stored()) == 2, "two finished trials")
-    wait_for(lambda: len(marked_processes()) >= 2, "the slow agent and its child")
+    wait_for(lambda: len(started_processes(workspace)) >= 2, "the slow agent and its child")
     process.kill()
     process.communicate()
-    assert marked_processes(), "the killed run must have left something to clean up"
+    assert started_processes(workspace), "the killed run must have left something to clean up"
     workspace.tasks["quick001"] = workspace.tasks.pop("slow001").model_copy(
         update={"instance_id": "quick001"}
     )
@@ -200,7 +201,7 @@ def test_after_a_kill_the_next_run_cleans_up_and_goes_on(workspace: Workspace) -
     assert "1 killed run(s)" in done.stdout
     assert workspace.log("reuse") == {"one/0", "two/0"}
     assert workspace.log("run") == {"quick001/0"}
-    assert marked_processes() == []
+    assert started_processes(workspace) == []
     assert list((workspace.root / ".cache" / "work").glob("*")) == []
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.common.errors import UnknownChoiceError, UserError, main
+from stages.common.errors import UnknownChoiceError, UserError, main, reason
 from stages.common.files import copy_tree, digest_text, digest_tree, write_json, write_text
 from stages.common.links import link_tree
 
@@ -31,6 +31,22 @@ def test_an_entry_point_prints_a_user_error_without_a_traceback(
     with pytest.raises(SystemExit, match="1"):
         main(fail)
     assert capsys.readouterr().err == "error: it broke\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (
+            "Traceback\n  File x\nduckdb.IOException: IO Error: bad\nsee a page",
+            "duckdb.IOException: IO Error: bad",
+        ),
+        ("error: it broke\n  where:  here\n  remedy: mend it", "error: it broke"),
+        ("one\ntwo\n", "two"),
+        ("", "no output"),
+    ],
+)
+def test_the_line_that_names_the_error_is_found(output: str, expected: str) -> None:
+    assert reason(output) == expected
 
 
 def test_digests_tell_apart_what_a_plain_join_would_confuse() -> None:
