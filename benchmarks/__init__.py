@@ -1,0 +1,1 @@
+"""What the harness itself costs, as ratios measured in one run."""
