@@ -87,7 +87,8 @@ def scores(selected: tuple[str, ...] | None = None) -> Scores:
 
 def test_the_headline_states_both_denominators_and_the_sealed_trials() -> None:
     assert scores().headline() == (
-        "passed 2/4 (50.0%) scoreable, 2/5 (40.0%) all tasks; 0 of 4 trials sealed"
+        "passed 2/4 (50.0%) scoreable, 2/5 (40.0%) all tasks; "
+        "1 of them only through a resolution (*); 0 of 4 trials sealed"
     )
 
 
