@@ -3,7 +3,9 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 -include .env
+ifneq ($(SPIDER2_SHARED),)
 export SPIDER2_SHARED
+endif
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/.venv
 

@@ -19,7 +19,8 @@ def repository() -> Path:
 @pytest.fixture(scope="session")
 def spider2_shared() -> Path:
     """The real databases and recorded verdicts; skips where they are absent, except in CI."""
-    folder = Path(os.environ.get("SPIDER2_SHARED", REPOSITORY.parent / "shared" / "data"))
+    named = os.environ.get("SPIDER2_SHARED")
+    folder = Path(named) if named else REPOSITORY.parent / "shared" / "data"
     if not (folder / "parity").is_dir():
         reason = f"no real data at {folder}; set SPIDER2_SHARED to the folder that holds it"
         if os.environ.get("CI"):
