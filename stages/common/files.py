@@ -125,17 +125,3 @@ def copy_tree(source: Path, target: Path, *, skip: Iterable[str] = ()) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place)
         place.chmod(0o755 if os.access(path, os.X_OK) and path.stat().st_mode & 0o100 else 0o644)
-
-
-def link_tree(source: Path, target: Path) -> None:
-    """Make `target` hold the files of `source` without a second copy where the disk allows it.
-
-    Hard links first; across file systems, a copy.
-    """
-    for path in walk(source):
-        place = target / path.relative_to(source)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.link(path, place)
-        except OSError:
-            shutil.copy2(path, place)

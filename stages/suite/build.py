@@ -15,9 +15,9 @@ from stages.common.files import (
     digest_file,
     digest_text,
     digest_tree,
-    link_tree,
     walk,
 )
+from stages.common.links import link_tree
 from stages.common.params import SuiteParams
 from stages.stack.environments import Stack, ensure_stack, stack_lock
 from stages.stack.host import run_dbt

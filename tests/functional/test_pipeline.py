@@ -16,6 +16,8 @@ import psutil
 import pytest
 import yaml
 
+from stages.stack.clock import faketime_library
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 TASKS = 15
 FEW = "tasks=[courier001,harbor001,tram001]"
@@ -258,12 +260,45 @@ def test_a_queued_sweep_runs_each_choice_and_shares_the_store(clone: Clone) -> N
     assert {0, 3} <= rates
 
 
+def verdicts_on(clone: Clone, day: str) -> str:
+    """What the evaluate stage writes when the machine's clock shows `day`, gold frozen anew."""
+    shutil.rmtree(clone.root / ".cache" / "frozen", ignore_errors=True)
+    library = faketime_library(Path(sys.prefix))
+    clock = {"LD_PRELOAD": str(library), "FAKETIME": f"@{day} 08:00:00", "TZ": "UTC"}
+    subprocess.run(
+        [sys.executable, "-m", "stages.evaluate"],
+        cwd=clone.root,
+        env=clone.environment | clock | {"FAKETIME_DONT_FAKE_MONOTONIC": "1"},
+        check=True,
+        capture_output=True,
+    )
+    return (clone.root / "results" / "verdicts.json").read_text()
+
+
+def loans_out_today(clone: Clone) -> object:
+    """What the starter suite's graded view shows when it is read now."""
+    database = next((clone.root / "data/built/starter/gold/museum001").glob("*.duckdb"))
+    with duckdb.connect(database, read_only=True) as connection:
+        return connection.sql("select days_until_due from loans_out order by loan_id").fetchall()
+
+
+def test_a_graded_view_scores_the_same_on_any_day(clone: Clone) -> None:
+    before = (clone.root / "results" / "verdicts.json").read_text()
+    frozen = clone.root / "results/runs/museum001/0/frozen/views.duckdb"
+    with duckdb.connect(frozen, read_only=True) as connection:
+        then = connection.sql("select days_until_due from loans_out order by loan_id").fetchall()
+    assert loans_out_today(clone) != then, "the view must depend on the day, or this shows nothing"
+    assert verdicts_on(clone, "2027-03-04") == verdicts_on(clone, "2031-12-31") == before
+
+
 def test_the_other_stack_builds_and_passes_too(clone: Clone) -> None:
     clone.call("dvc", "exp", "run", "-S", "stack=spider2")
     assert len(clone.log("run")) == TASKS
     assert len(clone.passed()) == TASKS
     result = clone.json("runs/museum001/0/task_result.json")
     assert result["versions"]["duckdb"].startswith("1.1")
+    before = (clone.root / "results" / "verdicts.json").read_text()
+    assert verdicts_on(clone, "2031-12-31") == before
     # The graded view was frozen by its own engine, on the gold date.
     frozen = clone.root / "results/runs/museum001/0/frozen/views.duckdb"
     with duckdb.connect(frozen, read_only=True) as connection:

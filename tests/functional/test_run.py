@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -32,7 +34,7 @@ def started_processes(workspace: Workspace) -> list[psutil.Process]:
     return found
 
 
-def wait_for(condition: object, what: str, seconds: float = 60) -> None:
+def wait_for(condition: object, what: str, seconds: float = 180) -> None:
     """Wait until a condition holds."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -158,11 +160,11 @@ def test_a_process_killed_from_outside_is_tried_again(workspace: Workspace) -> N
 def test_the_time_limit_ends_the_agent_and_all_it_started(workspace: Workspace) -> None:
     workspace.add("slow001")
     workspace.agent(f"{AGENTS}.Sleeper", seconds=300)
-    workspace.params["sandbox"]["trial_s"] = 4
+    workspace.params["sandbox"]["trial_s"] = 15
     done = workspace.run()
     assert done.returncode == 0, done.stdout
     assert workspace.result("slow001").status is TrialStatus.TIMEOUT
-    assert workspace.result("slow001").elapsed_s < 60
+    assert workspace.result("slow001").elapsed_s < 120
     assert workspace.result("one").status is TrialStatus.COMPLETED
     assert started_processes(workspace) == []
     assert (workspace.trial("slow001") / "frozen" / "views.duckdb").is_file()
@@ -175,7 +177,7 @@ def test_an_interruption_keeps_what_had_finished_and_stops_the_rest(workspace: W
     wait_for(lambda: len(workspace.stored()) == 2, "two finished trials")
     wait_for(lambda: len(started_processes(workspace)) >= 2, "the slow agent and its child")
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "2 of 3 trials are finished and kept" in output
     assert "dvc repro" in output
@@ -282,3 +284,39 @@ def test_stored_trials_cannot_be_written_through_the_workspace(workspace: Worksp
     shown = workspace.trial("one") / "task_result.json"
     assert not shown.stat().st_mode & 0o222
     assert os.access(shown, os.R_OK)
+
+
+@pytest.fixture
+def small_disk(workspace: Workspace) -> Iterator[Path]:
+    """The workspace's cache on a file system of its own, of six megabytes."""
+    cache = workspace.root / ".cache"
+    cache.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(cache)]
+    done = subprocess.run(mount, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+    try:
+        yield cache
+    finally:
+        subprocess.run(["umount", "--lazy", str(cache)], check=True)
+
+
+def test_a_full_disk_fails_no_agent_and_the_run_goes_on_when_there_is_room(
+    workspace: Workspace, small_disk: Path
+) -> None:
+    filler = small_disk / "filler"
+    with filler.open("wb") as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(64 * 1024))
+            file.flush()
+    done = workspace.run()
+    assert done.returncode == 1, done.stdout
+    assert "2 of 2 trials ended in an infrastructure failure" in done.stdout
+    for name in ("one", "two"):
+        assert workspace.result(name).status is TrialStatus.INFRA_ERROR
+        assert "No space left on device" in workspace.result(name).detail
+    assert workspace.stored() == []
+    filler.unlink()
+    done = workspace.run()
+    assert done.returncode == 0, done.stdout
+    assert workspace.log("run") == {"one/0", "two/0"}
