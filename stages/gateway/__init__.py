@@ -1,0 +1,1 @@
+"""The governed MCP server through which an agent reads its database."""
