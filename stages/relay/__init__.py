@@ -1,0 +1,1 @@
+"""The only door to a model: a local server that speaks the Messages API."""
