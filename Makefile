@@ -42,6 +42,10 @@ plan: setup ## what a run would reuse, what it would rerun, and why
 	@dvc repro --quiet dates
 	@python -m stages.run.plan
 
+.PHONY: task
+task: setup ## one task without DVC: TASK=<instance id> [MODEL=<choice>] [WITH="<overrides>"]
+	@python -m stages.task "$(TASK)" $(if $(MODEL),model=$(MODEL)) $(WITH)
+
 .PHONY: report
 report: setup ## bring the report up to date and print it
 	dvc repro --quiet report

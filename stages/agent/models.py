@@ -38,6 +38,10 @@ class TrialSpec(Record):
     """Path of the database, relative to `project/`."""
     agent: dict[str, Any]
     """The agent's configuration, built by `hydra.utils.instantiate`."""
+    versions: dict[str, str]
+    """The stack's versions of dbt-core, dbt-duckdb and DuckDB."""
+    endpoint: str | None = None
+    """Where the agent's model answers: the relay; null for an agent that needs none."""
 
     @classmethod
     def read(cls, path: Path) -> TrialSpec:
@@ -60,6 +64,14 @@ class Event(Record):
     kind: str
     """`text`, `thinking`, `tool_use`, `tool_result` or `result`."""
     text: str
+    """What was said; a tool's input as JSON."""
+    role: str = "assistant"
+    """`assistant`, or `user` for what was said to it."""
+    tool: str | None = None
+    tool_id: str | None = None
+    """Joins a tool's use with its result."""
+    error: bool = False
+    """True for a tool result that is an error."""
 
 
 class Outcome(Record):
@@ -95,6 +107,7 @@ class TrialFolder:
         self.outcome = root / "outcome.json"
         self.frozen = root / "frozen"
         self.home = root / "home"
+        self.queries = root / "queries" / "queries.jsonl"
         self.log = root / "agent.log"
 
 

@@ -96,12 +96,40 @@ class AgentParams(Component):
 
     needs_solution: bool
     """True where the agent is given the task's known solution."""
+    needs_model: bool
+    """True where the agent is driven by a language model."""
 
     def instance(self) -> dict[str, Any]:
         """The mapping that `hydra.utils.instantiate` takes."""
-        inner = super().instance()
-        del inner["needs_solution"]
-        return inner
+        needs = ("needs_solution", "needs_model")
+        return {key: value for key, value in super().instance().items() if key not in needs}
+
+
+class ModelParams(Record):
+    """The language model behind an agent, and the relay's way to it."""
+
+    name: str
+    id: str
+    """The model's name to the endpoint."""
+    recordings: Path | None
+    """Folder of one recording a task, played or written; null where the relay only passes."""
+    relay: dict[str, Any]
+    """The relay's configuration; checked by the run stage."""
+
+
+class SkillsParams(Record):
+    """Which skills an agent is given."""
+
+    name: str
+    skills: tuple[str, ...]
+
+
+class GatewayParams(Record):
+    """Which MCP server an agent reads its database through; checked where it is started."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
 
 
 class Params(Record):
@@ -110,6 +138,9 @@ class Params(Record):
     suite: SuiteParams
     stack: StackParams
     agent: AgentParams
+    model: ModelParams
+    skills: SkillsParams
+    gateway: GatewayParams
     sandbox: Component
     concurrency: Component
     dates: DatesParams
@@ -120,6 +151,15 @@ class Params(Record):
     """How often each task is run."""
     run_unscoreable: bool
     """Also run tasks that the audit found cannot be scored."""
+
+    def agent_instance(self) -> dict[str, Any]:
+        """What builds the agent: its own settings and, if it needs one, those of its model."""
+        inner = self.agent.instance()
+        if self.agent.needs_model:
+            inner["model"] = self.model.id
+            inner["skills"] = list(self.skills.skills)
+            inner["gateway"] = self.gateway.model_dump(mode="json")
+        return inner
 
 
 def load_params(path: Path = Path("params.yaml")) -> Params:

@@ -40,7 +40,8 @@ def run() -> int:
         write_json(RESULTS / "metrics.json", scores.metrics())
         write_json(RESULTS / "tasks.json", scores.by_task())
         write_json(RESULTS / "plots" / "tables.json", scores.plot())
-    print_scores(make_console(), scores, params.suite.name, params.agent.name)
+    model = params.model.name if params.agent.needs_model else None
+    print_scores(make_console(), scores, params.suite.name, params.agent.name, model)
     return 0
 
 

@@ -10,14 +10,19 @@ from stages.report.scores import Scores, TaskScore
 
 CONTROL_NOTE = {
     "oracle": "oracle applies the known solutions: its score shows that the pipeline works.",
+    "replay": "replay plays recordings back: its score shows that the pipeline works, and says "
+    "nothing of a model.",
     "nop": "nop does nothing: its score shows what the start databases are worth.",
 }
-"""What a control agent's score means, said wherever it is printed."""
+"""What the score of a control agent, or of a recording, means: said wherever it is printed."""
 
 
-def print_scores(console: Console, scores: Scores, suite: str, agent: str) -> None:
+def print_scores(
+    console: Console, scores: Scores, suite: str, agent: str, model: str | None
+) -> None:
     """A line a task, then the headline with its denominators."""
-    table = Table(title=f"suite {suite}, agent {agent}", title_justify="left")
+    driven = f", model {model}" if model else ""
+    table = Table(title=f"suite {suite}, agent {agent}{driven}", title_justify="left")
     table.add_column("task", no_wrap=True)
     table.add_column("status", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -35,7 +40,7 @@ def print_scores(console: Console, scores: Scores, suite: str, agent: str) -> No
         )
     console.print(table)
     console.print(scores.headline(), soft_wrap=True, highlight=False)
-    if note := CONTROL_NOTE.get(agent):
+    if note := CONTROL_NOTE.get(model or agent):
         console.print(note, soft_wrap=True, style="dim")
 
 

@@ -15,6 +15,8 @@ from rich.console import Console
 from stages.common.console import make_console
 from stages.common.errors import UserError, main
 from stages.common.params import Params, load_params
+from stages.relay.config import RelayConfig
+from stages.run.door import shared_relay
 from stages.run.hygiene import remove_leftovers, run_folder
 from stages.run.models import POLICY, TaskResult
 from stages.run.plan import Plan, make_plan
@@ -35,10 +37,14 @@ def run() -> int:
     """
     console = make_console()
     params = load_params()
-    instantiate(params.agent.instance())
+    instantiate(params.agent_instance())
     sandbox: Sandbox = instantiate(params.sandbox.instance())
     store = TrialStore()
     plan = make_plan(params, store)
+    if params.agent.needs_model and not all(trial.reuse for trial in plan.trials):
+        relay = shared_relay(RelayConfig.model_validate(params.model.relay))
+        if amiss := relay.check():
+            console.print(f"warning: {amiss}", soft_wrap=True, markup=False)
     if leftovers := remove_leftovers(sandbox):
         console.print(f"removed what {leftovers} killed run(s) had left behind")
     with run_log(LOG):

@@ -6,7 +6,9 @@ import datetime
 import json
 from collections.abc import Mapping
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from stages.common.files import CODE_ROOT, digest_file, digest_text, digest_tree, walk
 from stages.common.params import Component
@@ -19,6 +21,7 @@ IN_SANDBOX = (
     "common/errors.py",
     "common/files.py",
     "common/sql.py",
+    "gateway",
     "stack/bin",
     "stack/clock.py",
     "stack/dbt.py",
@@ -48,9 +51,14 @@ def project_digest(project: Path) -> str:
     return digest_tree(project, skip=NOT_PROJECT, leave_out=databases)
 
 
-def settings_digest(component: Component) -> str:
-    """SHA-256 (hex) of a component's class and settings."""
-    return digest_text(json.dumps(component.config(), sort_keys=True))
+def settings_digest(settings: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of a mapping of plain values."""
+    return digest_text(json.dumps(settings, sort_keys=True))
+
+
+def client_versions() -> dict[str, str]:
+    """The versions of what drives a language model."""
+    return {name: version(name) for name in ("claude-agent-sdk", "mcp")}
 
 
 def run_key(
@@ -58,15 +66,19 @@ def run_key(
     trial: int,
     *,
     gold_date: datetime.date,
-    agent: Component,
+    agent: Mapping[str, Any],
     sandbox: Component,
     stack: Stack,
     solution: str | None,
+    recording: Path | None,
+    model: bool,
 ) -> RunKey:
     """The run key of one trial.
 
     Gold, the evaluation config, concurrency and paths are no part of it: they change no
-    trial. `solution` is the known solution's digest where the agent is given it.
+    trial. `agent` is what builds the agent, its model, skills and gateway included. `solution`
+    is the known solution's digest where the agent is given it, `recording` the file that is
+    played, `model` whether a language model is driven at all.
     """
     parts = {
         "task": task.instance_id,
@@ -76,12 +88,16 @@ def run_key(
         "instruction": digest_text(task.instruction),
         "gold_date": gold_date.isoformat(),
         "agent": settings_digest(agent),
-        "sandbox": settings_digest(sandbox),
+        "sandbox": settings_digest(sandbox.config()),
         "code": code_digest(),
         **{f"stack {package}": version for package, version in stack.versions.items()},
     }
     if solution is not None:
         parts["solution"] = solution
+    if recording is not None:
+        parts["recording"] = digest_file(recording)
+    if model:
+        parts |= client_versions()
     return RunKey(key=key_of(parts), parts=parts)
 
 

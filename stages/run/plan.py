@@ -17,6 +17,7 @@ from stages.common.errors import UnknownChoiceError, UserError, main
 from stages.common.files import Record, read_json
 from stages.common.params import Params, load_params
 from stages.dates.models import read_gold_build_dates
+from stages.relay.config import Mode
 from stages.run.keys import run_key
 from stages.run.models import RunKey, TaskResult
 from stages.run.store import TrialStore
@@ -37,6 +38,7 @@ class PlannedTrial(Record):
     gold_date: datetime.date
     key: RunKey
     solution: Path | None
+    recording: Path | None
     reuse: bool
     reason: str
     """Why it must run; empty for a reuse."""
@@ -89,6 +91,8 @@ def make_plan(params: Params, store: TrialStore) -> Plan:
     needs_solution = params.agent.needs_solution
     if needs_solution:
         _check_solutions(params, runnable, solutions)
+    recordings = _recordings(params, runnable)
+    plays = params.model.relay.get("mode") == Mode.PLAY
     stack = ensure_stack(params.stack.name, params.stack.lock)
     earlier = _Earlier(store)
     trials = []
@@ -98,10 +102,12 @@ def make_plan(params: Params, store: TrialStore) -> Plan:
                 tasks[name],
                 trial,
                 gold_date=gold_dates.get(name, params.dates.fallback),
-                agent=params.agent,
+                agent=params.agent_instance(),
                 sandbox=params.sandbox,
                 stack=stack,
                 solution=solutions[name] if needs_solution else None,
+                recording=recordings.get(name) if plays else None,
+                model=params.agent.needs_model,
             )
             reuse = store.find(key.key) is not None
             trials.append(
@@ -111,6 +117,7 @@ def make_plan(params: Params, store: TrialStore) -> Plan:
                     gold_date=gold_dates.get(name, params.dates.fallback),
                     key=key,
                     solution=params.suite.solutions / name if needs_solution else None,
+                    recording=recordings.get(name),
                     reuse=reuse,
                     reason="" if reuse else earlier.what_changed(name, trial, key),
                 )
@@ -128,6 +135,29 @@ def _check_solutions(params: Params, names: list[str], solutions: dict[str, str]
             where=str(params.suite.solutions),
             remedy="choose another agent (`-S agent=nop`), or another suite (`-S suite=starter`)",
         )
+
+
+def _recordings(params: Params, names: list[str]) -> dict[str, Path]:
+    """The recording of each task: to be played, where that is the model, or to be written."""
+    model = params.model
+    if not params.agent.needs_model or model.relay.get("mode") == Mode.PASS:
+        return {}
+    if model.recordings is None:
+        raise UserError(
+            f"model {model.name!r} names no folder of recordings",
+            where="model.recordings in params.yaml",
+            remedy="set it (`-S model.recordings=<folder>`), or choose another model",
+        )
+    found = {name: model.recordings / f"{name}.yaml" for name in names}
+    missing = [name for name, path in found.items() if not path.is_file()]
+    if missing and model.relay.get("mode") == Mode.PLAY:
+        raise UserError(
+            f"model {model.name!r} plays recordings, and there is none for {len(missing)} "
+            f"of {len(names)} tasks ({', '.join(missing[:5])}{', …' if len(missing) > 5 else ''})",
+            where=str(model.recordings),
+            remedy="choose a real model (`-S model=…`), or some tasks (`-S 'tasks=[…]'`)",
+        )
+    return found
 
 
 class _Earlier:

@@ -99,7 +99,7 @@ class ProcessSandbox:
         started = time.monotonic()
         with folder.log.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "stages.agent", *command],
+                [sys.executable, "-P", "-m", "stages.agent", *command],
                 cwd=folder.root,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from stages.agent.models import TrialSpec
 from stages.common.params import Params
+from stages.relay.config import RelayConfig
 from stages.run.models import POLICY, TaskResult
 from stages.run.plan import Plan, PlannedTrial
 from stages.run.progress import Display
@@ -80,14 +81,17 @@ def make_job(
             instance_id=task.instance_id,
             instruction=task.instruction,
             database=task.database.as_posix(),
-            agent=params.agent.instance(),
+            agent=params.agent_instance(),
+            versions=plan.stack.versions,
         ),
         project=task.project.resolve(),
         overlay=task.overlay.resolve() if task.overlay else None,
         solution=planned.solution.resolve() if planned.solution else None,
         gold_date=planned.gold_date,
         agent=params.agent.name,
-        model=None,
+        model=params.model.name if params.agent.needs_model else None,
+        relay=RelayConfig.model_validate(params.model.relay) if params.agent.needs_model else None,
+        recording=planned.recording.resolve() if planned.recording else None,
         stack=plan.stack,
         sandbox=params.sandbox.instance(),
         work=work,

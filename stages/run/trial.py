@@ -24,7 +24,9 @@ from tenacity import (
 from stages.agent.models import Outcome, TrialFolder, TrialSpec
 from stages.common.errors import reason
 from stages.common.files import Record, copy_tree, write_json, write_text
-from stages.run.keys import NOT_PROJECT
+from stages.relay.config import RelayConfig
+from stages.run.door import Spent, open_door
+from stages.run.keys import NOT_PROJECT, client_versions
 from stages.run.models import POLICY, RunKey, TaskResult, TrialStatus
 from stages.run.sandbox import Ended, Sandbox
 from stages.run.store import RESULT, TrialStore
@@ -49,6 +51,10 @@ class TrialJob(Record):
     gold_date: datetime.date
     agent: str
     model: str | None
+    relay: RelayConfig | None
+    """How the model is reached; null for an agent without one."""
+    recording: Path | None
+    """What is played, or written."""
     stack: Stack
     sandbox: dict[str, Any]
     """The sandbox's configuration, built by `hydra.utils.instantiate`."""
@@ -72,12 +78,13 @@ def run_trial(job: TrialJob) -> TaskResult:
     Never raises for what happens to one trial: the others go on.
     """
     sandbox: Sandbox = instantiate(job.sandbox)
+    spent = Spent()
     attempts = 0
 
     def attempt() -> TaskResult:
         nonlocal attempts
         attempts += 1
-        return _attempt(job, sandbox, attempts)
+        return _attempt(job, sandbox, attempts, spent)
 
     retrying = Retrying(
         retry=retry_if_result(lambda result: POLICY[result.status].retry),
@@ -90,32 +97,35 @@ def run_trial(job: TrialJob) -> TaskResult:
     return result
 
 
-def _attempt(job: TrialJob, sandbox: Sandbox, attempt: int) -> TaskResult:
+def _attempt(job: TrialJob, sandbox: Sandbox, attempt: int, spent: Spent) -> TaskResult:
     started = time.monotonic()
     folder = TrialFolder(job.work / f"{job.spec.instance_id}-{job.trial}-{attempt}")
     try:
-        _lay_out(job, folder)
-        outcome = _solve(job, sandbox, folder)
-        result = _result(job, sandbox, outcome, attempt, time.monotonic() - started)
+        with open_door(job.relay, job.name, job.recording, folder.project, attempt) as door:
+            _lay_out(job, folder, door.url)
+            outcome = _solve(job, sandbox, folder)
+        outcome = door.judge(outcome)
+        spent.add(door.usage)
+        result = _result(job, sandbox, outcome, attempt, time.monotonic() - started, spent)
         if POLICY[result.status].keep:
             _collect(folder, outcome, result)
             TrialStore(job.store).publish(folder.root, job.key.key)
             return result
     except Exception as error:
         outcome = Outcome(status=TrialStatus.INFRA_ERROR, detail=_explain(error))
-        result = _result(job, sandbox, outcome, attempt, time.monotonic() - started)
+        result = _result(job, sandbox, outcome, attempt, time.monotonic() - started, spent)
     shutil.rmtree(folder.root, ignore_errors=True)
     return result
 
 
-def _lay_out(job: TrialJob, folder: TrialFolder) -> None:
+def _lay_out(job: TrialJob, folder: TrialFolder, endpoint: str | None) -> None:
     """A private copy of the project, with the start database, and what the sandbox is told."""
     copy_tree(job.project, folder.project, skip=NOT_PROJECT)
     if job.overlay is not None:
         copy_tree(job.overlay, folder.project)
     if job.solution is not None:
         copy_tree(job.solution, folder.solution)
-    job.spec.write(folder.spec)
+    job.spec.model_copy(update={"endpoint": endpoint}).write(folder.spec)
 
 
 def _solve(job: TrialJob, sandbox: Sandbox, folder: TrialFolder) -> Outcome:
@@ -171,19 +181,24 @@ def _why(folder: TrialFolder) -> str:
 
 def _collect(folder: TrialFolder, outcome: Outcome, result: TaskResult) -> None:
     """Bring the folder into the shape of the file contract."""
-    for extra in (folder.home, folder.solution):
+    # Git's objects would double the project; what changed shows against the start project.
+    for extra in (folder.home, folder.solution, folder.project / ".git"):
         shutil.rmtree(extra, ignore_errors=True)
     for extra in (folder.spec, folder.outcome):
         extra.unlink(missing_ok=True)
-    queries = folder.root / "queries" / "queries.jsonl"
-    if not queries.exists():
-        write_text(queries, "")
+    if not folder.queries.exists():
+        write_text(folder.queries, "")
     write_json(folder.root / "trace.json", outcome.events)
     result.write(folder.root / RESULT)
 
 
 def _result(
-    job: TrialJob, sandbox: Sandbox, outcome: Outcome, attempt: int, seconds: float
+    job: TrialJob,
+    sandbox: Sandbox,
+    outcome: Outcome,
+    attempt: int,
+    seconds: float,
+    spent: Spent,
 ) -> TaskResult:
     return TaskResult(
         instance_id=job.spec.instance_id,
@@ -200,9 +215,9 @@ def _result(
         turns=outcome.turns,
         elapsed_s=round(seconds, 3),
         attempts=attempt,
-        cost_usd=outcome.cost_usd,
-        tokens=outcome.tokens,
-        versions=job.stack.versions,
+        cost_usd=round(spent.cost_usd, 6),
+        tokens=spent.tokens,
+        versions=job.stack.versions | (client_versions() if job.relay else {}),
     )
 
 

@@ -111,7 +111,7 @@ def freeze_views(
     home = Path(tempfile.mkdtemp(prefix="spider2-home-"))
     environment = stack_environment(stack, day, home)
     environment |= clock_environment(stack.prefix, day) | {"PYTHONPATH": str(CODE_ROOT)}
-    program = [str(stack.python), "-m", "stages.stack.views"]
+    program = [str(stack.python), "-P", "-m", "stages.stack.views"]
     try:
         done = run_bounded(
             [*program, str(database.resolve()), str(out.resolve()), str(timeout_s)],

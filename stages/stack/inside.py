@@ -25,7 +25,7 @@ def run_on_task_clock(module: str, *arguments: str) -> subprocess.CompletedProce
         "PYTHONPATH": str(CODE_ROOT),
     }
     return subprocess.run(
-        [str(prefix / "bin" / "python"), "-m", module, *arguments],
+        [str(prefix / "bin" / "python"), "-P", "-m", module, *arguments],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -45,8 +45,28 @@ class Workspace:
             "name": name,
             "_target_": target,
             "needs_solution": False,
+            "needs_model": False,
             **settings,
         }
+
+    def claude(self, relay: dict[str, Any], **settings: Any) -> None:
+        """Choose the agent `claude`, with its model behind the given relay."""
+        default = yaml.safe_load((REPOSITORY / "conf/agent/claude.yaml").read_text())
+        self.params["agent"] = default | settings
+        self.params["model"] = {
+            "name": "test",
+            "id": "claude-sonnet-4-6",
+            "recordings": None if relay["mode"] == "pass" else "recordings",
+            "relay": relay,
+        }
+
+    def record(self, name: str, *turns: Any, verifier: Any = None) -> Path:
+        """Write a recording for a task; the verifier's turns by default only report."""
+        report = verifier or [{"answer": [{"text": "Checked."}]}]
+        path = self.root / "recordings" / f"{name}.yaml"
+        conversations = {"main": {"turns": list(turns)}, "verifier": {"turns": report}}
+        write_text(path, yaml.safe_dump({"conversations": conversations}, sort_keys=False))
+        return path
 
     def add(self, name: str, *, day: str = "2024-02-29") -> Task:
         """A task with one source table of two rows and one model."""
@@ -64,7 +84,10 @@ class Workspace:
         write_text(project / "models" / "seen.sql", MODEL)
         database = project / f"{name}.duckdb"
         database.unlink(missing_ok=True)
-        with duckdb.connect(str(database)) as connection:
+        with duckdb.connect() as connection:
+            # In the format that every DuckDB opens, as the suites' start databases are.
+            connection.execute(f"attach '{database}' as made (storage_version 'v1.0.0')")
+            connection.execute("use made")
             connection.execute("create table a as select range as id from range(2)")
             connection.execute("create view clock as select current_date as today")
         self.tasks[name] = Task(

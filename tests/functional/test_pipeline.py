@@ -105,7 +105,7 @@ class Clone:
 def first(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """The clone after its first run, which is committed."""
     clone = Clone(tmp_path_factory.mktemp("pipeline"))
-    clone.call("dvc", "repro")
+    clone.call("dvc", "exp", "run", "-S", "agent=oracle")
     assert clone.log("run") == set(clone.json("tasks.json"))
     clone.commit("first run")
     return clone
@@ -117,6 +117,41 @@ def clone(first: Clone) -> Clone:
     first.back()
     first.forget_log()
     return first
+
+
+REPLAYED = {
+    "allotment001": ("completed", True),
+    "bakery001": ("completed", False),
+    "beehive001": ("completed", True),
+    "cafe001": ("completed", True),
+    "clinic001": ("completed", False),
+    "courier001": ("completed", False),
+    "harbor001": ("completed", True),
+    "meter001": ("completed", False),
+    "museum001": ("completed", True),
+    "orchard001": ("completed", True),
+    "recipe001": ("completed", False),
+    "shelter001": ("max_turns", False),
+    "theatre001": ("completed", True),
+    "toolshed001": ("completed", True),
+    "tram001": ("completed", True),
+}
+"""What each recording was written for; data/starter/README.md says why."""
+
+
+def test_the_default_run_replays_every_task_to_the_end_it_was_written_for(clone: Clone) -> None:
+    output = clone.call("dvc", "exp", "run", "-S", "agent=claude", "-S", "model=replay")
+    results = {name: clone.json(f"runs/{name}/0/task_result.json") for name in REPLAYED}
+    found = {
+        name: (results[name]["status"], name in clone.passed()) for name in clone.json("tasks.json")
+    }
+    assert found == REPLAYED
+    assert "says nothing of a model" in output
+    assert "there is no table product_week" in output
+    assert results["allotment001"]["attempts"] == 2
+    assert all(result["model"] == "replay" for result in results.values())
+    assert all(result["tokens"]["output"] > 0 for result in results.values())
+    assert clone.json("metrics.json")["cost"]["usd"] > 0
 
 
 def test_the_oracle_passes_every_starter_task(clone: Clone) -> None:

@@ -9,11 +9,23 @@ import pytest
 import yaml
 from hydra.utils import get_class, instantiate
 
+from stages.agent.mcp import GatewayConfig
+from stages.agent.skills import read_skills
 from stages.common.compose import compose
 from stages.common.errors import UserError
 from stages.common.params import load_params
+from stages.relay.config import RelayConfig
 
-GROUPS = ("agent", "concurrency", "sandbox", "stack", "suite")
+GROUPS = (
+    "agent",
+    "concurrency",
+    "gateway",
+    "model",
+    "sandbox",
+    "skills",
+    "stack",
+    "suite",
+)
 
 
 def choices(repository: Path) -> list[str]:
@@ -36,8 +48,11 @@ def test_every_choice_composes_and_can_be_built(repository: Path, tmp_path: Path
         group, _, name = choice.partition("=")
         assert getattr(params, group).name == name
         assert (repository / params.stack.lock).is_file()
-        for component in (params.agent, params.sandbox):
-            instantiate(component.instance())
+        instantiate(params.agent_instance())
+        instantiate(params.sandbox.instance())
+        RelayConfig.model_validate(params.model.relay)
+        GatewayConfig.model_validate(params.gateway.model_dump())
+        read_skills(params.skills.skills)
         executor = params.concurrency.instance()
         known = inspect.signature(get_class(executor.pop("_target_"))).parameters
         assert set(executor) <= set(known)
@@ -53,7 +68,7 @@ def test_a_suite_names_its_stack_and_can_be_overruled(tmp_path: Path) -> None:
 
 
 def test_a_wrong_choice_is_answered_with_the_valid_ones(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"Available options in 'agent':\s+nop\s+oracle"):
+    with pytest.raises(UserError, match=r"Available options in 'agent':\s+claude\s+nop\s+oracle"):
         compose(tmp_path / "params.yaml", ["agent=oracel"])
 
 

@@ -137,7 +137,7 @@ def test_a_task_passes_when_all_its_trials_do(second: bool, expected: bool) -> N
 def test_the_table_says_why_and_marks_what_passes_only_through_a_resolution() -> None:
     buffer = io.StringIO()
     console = Console(file=buffer, width=140)
-    print_scores(console, scores(), "small", "oracle")
+    print_scores(console, scores(), "small", "oracle", None)
     lines = {line.split()[1]: line for line in buffer.getvalue().splitlines() if "│" in line}
     assert "passed" in lines["a"]
     assert "t: values differ" in lines["b"]
@@ -147,3 +147,10 @@ def test_the_table_says_why_and_marks_what_passes_only_through_a_resolution() ->
     assert "no_gold: no gold folder" in lines["d"]
     assert "infra_error" in lines["e"]
     assert "its score shows that the pipeline works" in buffer.getvalue()
+
+
+def test_a_replayed_score_says_what_it_means() -> None:
+    buffer = io.StringIO()
+    print_scores(Console(file=buffer, width=140), scores(), "small", "claude", "replay")
+    assert "model replay" in buffer.getvalue()
+    assert "says nothing of a model" in buffer.getvalue()

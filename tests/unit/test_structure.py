@@ -16,9 +16,11 @@ MAY_IMPORT = {
     "common": {"common"},
     "stack": {"common", "stack"},
     "agent": {"common", "stack", "agent"},
+    "gateway": {"common", "gateway"},
+    "relay": {"common", "relay"},
     "suite": {"common", "stack", "suite"},
     "dates": {"common", "suite", "dates"},
-    "run": {"common", "stack", "agent", "suite", "dates", "run"},
+    "run": {"common", "stack", "agent", "relay", "suite", "dates", "run"},
     "evaluate": {"common", "stack", "suite", "dates", "run", "evaluate"},
     "report": {"common", "suite", "dates", "run", "evaluate", "report"},
 }
@@ -60,6 +62,7 @@ def test_no_module_is_too_long_to_hold_one_thing(repository: Path) -> None:
 def test_the_run_key_covers_every_module_that_a_sandbox_imports(repository: Path) -> None:
     program = (
         "import sys, stages.agent.__main__, stages.agent.nop, stages.agent.oracle\n"
+        "import stages.agent.claude, stages.gateway.server\n"
         "import stages.stack.views, stages.stack.snapshot, stages.stack.dbt\n"
         "print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('stages.')))"
     )
