@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -39,7 +40,9 @@ def test_the_typescript_sdk_lists_every_tool_and_calls_each_once(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     npm = shutil.which("npm")
-    assert npm, "Node.js is needed for this test"
+    if npm is None:
+        assert not os.environ.get("CI"), "CI installs Node.js"
+        pytest.skip("Node.js and npm are needed for this test")
     client = tmp_path / "client"
     client.mkdir()
     (client / "package.json").write_text('{"type": "module", "private": true}')
