@@ -162,6 +162,8 @@ def test_an_overload_is_tried_again_and_both_attempts_are_paid(one: Workspace) -
     result = one.result("one")
     assert (result.status, result.attempts) == (TrialStatus.COMPLETED, 2)
     assert result.tokens.input == 1000 + 1000 + 500 + 100
+    listed = next(event for event in trace(one, "one") if event["kind"] == "tool_result")
+    assert "mark" not in listed["text"], "the second attempt must start in a fresh folder"
 
 
 @pytest.mark.parametrize(
