@@ -22,7 +22,7 @@ from claude_agent_sdk import (
 
 from stages.agent.brief import lay_out
 from stages.agent.mcp import GatewayConfig, server_config
-from stages.agent.models import Outcome, Tokens, TrialFolder, TrialSpec, TrialStatus
+from stages.agent.models import Outcome, TrialFolder, TrialSpec, TrialStatus
 from stages.agent.prompts import Facts, Prompt, fill
 from stages.agent.trace import Trace
 
@@ -146,8 +146,6 @@ class ClaudeAgent:
             status=status,
             detail=detail,
             turns=conversation.trace.turn,
-            cost_usd=(result.total_cost_usd or 0.0) if result else 0.0,
-            tokens=_tokens(result),
             events=tuple(conversation.trace.events),
         )
 
@@ -203,14 +201,3 @@ def _judge(result: ResultMessage) -> tuple[TrialStatus, str]:
     if result.api_error_status is not None or result.subtype == "success":
         return TrialStatus.INFRA_ERROR, f"API error {result.api_error_status or ''}: {said}"
     return TrialStatus.AGENT_ERROR, said
-
-
-def _tokens(result: ResultMessage | None) -> Tokens:
-    """Tokens of all models and subagents together."""
-    used = list((result.model_usage or {}).values()) if result else []
-    return Tokens(
-        input=sum(int(item.get("inputTokens", 0)) for item in used),
-        output=sum(int(item.get("outputTokens", 0)) for item in used),
-        cache_read=sum(int(item.get("cacheReadInputTokens", 0)) for item in used),
-        cache_write=sum(int(item.get("cacheCreationInputTokens", 0)) for item in used),
-    )

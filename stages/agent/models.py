@@ -81,8 +81,6 @@ class Outcome(Record):
     detail: str = ""
     """One sentence on what went wrong; empty when nothing did."""
     turns: int = 0
-    cost_usd: float = 0.0
-    tokens: Tokens = Tokens()
     events: tuple[Event, ...] = ()
 
     @classmethod
