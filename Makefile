@@ -55,6 +55,14 @@ report: setup ## bring the report up to date and print it
 spider2: setup ## lay the official suite under data/spider2-dbt: SOURCE=<clone> START=<folder or zip> GOLD=<folder or zip>
 	@python -m stages.suite.install --source "$(SOURCE)" --start "$(START)" --gold "$(GOLD)"
 
+.PHONY: image
+image: .venv/.complete ## the images of sandbox=docker: [STACK=<stack>] [BASE_IMAGE=<image>] [PLATFORM=<os/arch>]
+	@BASE_IMAGE="$(BASE_IMAGE)" PLATFORM="$(PLATFORM)" python -m stages.run.docker.image $(STACK)
+
+.PHONY: clean-docker
+clean-docker: .venv/.complete ## remove the containers, volumes and networks that a killed run left behind
+	@python -m stages.run.docker.labels
+
 .PHONY: params
 params: .venv/.complete ## rewrite params.yaml from conf/
 	@python -m stages.common.compose
@@ -66,14 +74,18 @@ lint: .venv/.complete ## ruff and mypy
 	mypy
 
 .PHONY: test
-test: setup ## the tests, but for the heavy end-to-end ones
+test: setup ## the tests, but for the heavy end-to-end ones and those that need Docker
 	@python -m stages.stack.environments spider2
-	pytest -n auto -m "not heavy"
+	pytest -n auto -m "not heavy and not docker"
 
 .PHONY: test-heavy
 test-heavy: setup ## the heavy end-to-end tests
 	@python -m stages.stack.environments spider2
-	pytest -m heavy
+	pytest -m "heavy and not docker"
+
+.PHONY: test-docker
+test-docker: setup ## the tests of the sealed sandbox; they need `make image`
+	pytest -m docker
 
 .PHONY: bench
 bench: setup ## ratios of what the harness itself costs
@@ -85,6 +97,8 @@ lock: .venv/.complete ## resolve all lock files anew
 	$(COMPILE) stacks/bootstrap.in -o stacks/bootstrap.lock
 	$(COMPILE) stacks/current.in -o stacks/current.lock
 	$(COMPILE) stacks/spider2.in -o stacks/spider2.lock
+	$(COMPILE) -c requirements.lock docker/agent.in -o docker/agent.lock
+	$(COMPILE) -c requirements.lock docker/relay.in -o docker/relay.lock
 
 .PHONY: clean
 clean: ## remove results and caches, finished trials included

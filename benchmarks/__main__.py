@@ -11,29 +11,17 @@ from pathlib import Path
 
 from rich.table import Table
 
+from benchmarks import sealed
 from benchmarks.clone import call, clone
+from benchmarks.ratio import Ratio
 from stages.common.console import make_console
-from stages.common.files import CODE_ROOT, Record, write_json
+from stages.common.files import CODE_ROOT, write_json
 from stages.run.models import TaskResult
 
 OUT = CODE_ROOT / "results" / "bench.json"
 FEW = "tasks=[courier001,museum001,shelter001,toolshed001]"
 NOP = ("dvc", "exp", "run", "-S", "agent=nop")
 ANEW = ("--force", "--single-item", "run")
-
-
-class Ratio(Record):
-    """One measured ratio."""
-
-    what: str
-    part: float
-    whole: float
-    unit: str
-
-    @property
-    def value(self) -> float:
-        """`part` in terms of `whole`."""
-        return self.part / self.whole
 
 
 def measure(root: Path) -> list[Ratio]:
@@ -53,6 +41,7 @@ def measure(root: Path) -> list[Ratio]:
         Ratio(what="3 workers to 1 worker, nop", part=three, whole=one, unit="s"),
         Ratio(what="dvc repro with nothing to do to a run", part=nothing, whole=three, unit="s"),
         Ratio(what="all trials reused to all trials run", part=reused, whole=three, unit="s"),
+        *sealed.measure(root),
     ]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from hydra.utils import instantiate
 
 from stages.agent.finish import finish
-from stages.agent.models import Agent, TrialFolder, TrialSpec
+from stages.agent.models import UNFINISHED, Agent, TrialFolder, TrialSpec, TrialStatus
 from stages.agent.workdir import prepare
 from stages.common.errors import main
 
@@ -27,8 +27,9 @@ def run() -> int:
     prepare(spec, folder)
     agent: Agent = instantiate(spec.agent)
     os.chdir(folder.project)
-    agent.solve(spec, folder).write(folder.outcome)
-    return 0
+    outcome = agent.solve(spec, folder)
+    outcome.write(folder.outcome)
+    return UNFINISHED if outcome.status is TrialStatus.INFRA_ERROR else 0
 
 
 if __name__ == "__main__":

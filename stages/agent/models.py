@@ -8,6 +8,9 @@ from typing import Any, Protocol
 
 from stages.common.files import Record, read_json, write_json
 
+UNFINISHED = 75
+"""Exit code of `solve` where the agent itself reports an infrastructure failure."""
+
 
 class TrialStatus(StrEnum):
     """How a trial ended."""

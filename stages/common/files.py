@@ -116,6 +116,15 @@ def digest_tree(root: Path, *, skip: Iterable[str] = (), leave_out: Iterable[Pat
     return digest_text(*parts)
 
 
+def clear_folder(root: Path) -> None:
+    """Delete everything in a folder, but not the folder itself."""
+    for path in root.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
 def copy_tree(source: Path, target: Path, *, skip: Iterable[str] = ()) -> None:
     """Copy a folder's files as private, writable copies; dangling links are left out."""
     for path in walk(source, skip=skip):

@@ -13,13 +13,15 @@ from collections import Counter
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
 
 import uvicorn
 from pydantic import SecretStr
+from starlette.types import ASGIApp
 
 from stages.common.errors import UserError
 from stages.relay.answer import Gate, Source
-from stages.relay.app import make_app
+from stages.relay.app import always, by_token, make_app
 from stages.relay.config import Mode, RelayConfig
 from stages.relay.credential import find_secret
 from stages.relay.endpoint import Endpoint, check_endpoint
@@ -50,6 +52,9 @@ class Relay:
         self._open: dict[str, tuple[str, Path | None]] = {}
         self._gate = Gate()
         self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._own: dict[str, uvicorn.Server] = {}
+        """The servers of trials that have an address to themselves, by token."""
         self.strangers: Counter[str] = Counter()
         """Calls without a trial's token, by method."""
 
@@ -61,17 +66,8 @@ class Relay:
                 self._secret = find_secret(self._config)
         self._socket = self._given or socket.create_server(("127.0.0.1", 0))
         logging.getLogger("uvicorn.error").addFilter(_on_purpose)
-        app = make_app(self._trials, self.strangers)
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                log_level="error",
-                access_log=False,
-                lifespan="off",
-                server_header=False,
-                timeout_graceful_shutdown=1,
-            )
+        self._server = _server(
+            make_app(by_token(self._trials), _host(self.address), self.strangers)
         )
         self._thread = threading.Thread(target=self._serve, name="relay", daemon=True)
         self._thread.start()
@@ -121,8 +117,13 @@ class Relay:
         *,
         project: Path | None = None,
         attempt: int = 1,
+        listen: socket.socket | None = None,
+        address: str = "",
     ) -> str:
-        """Admit a trial; returns its base URL, which is also its proof of identity.
+        """Admit a trial; returns its base URL.
+
+        By default the URL holds a secret token, which proves who calls. With `listen`, whoever
+        reaches that socket is the trial, and the URL is `address`.
 
         Args:
             name: the trial's, for its `Usage`; not open already.
@@ -130,6 +131,8 @@ class Relay:
             project: the work directory as the sandbox sees it; by default what the requests
                 say of it.
             attempt: which attempt of the trial this is; some faults are made in one only.
+            listen: a bound socket that only this trial can reach; it is closed with the trial.
+            address: the base URL under which the trial reaches `listen`.
 
         Raises:
             UserError: the recording is missing or not valid, or so is the credential.
@@ -158,14 +161,22 @@ class Relay:
             if name in self._open:
                 raise ValueError(f"trial {name} is open already")
             self._open[name] = token, recording
-            self._trials[token] = Trial(config, meter, source, gate, keeper)
-        return f"{self.address}/{token}"
+            trial = self._trials[token] = Trial(config, meter, source, gate, keeper)
+        if listen is None:
+            return f"{self.address}/{token}"
+        server = _server(make_app(always(trial), _host(address), self.strangers))
+        assert self._loop is not None
+        self._own[token] = server
+        asyncio.run_coroutine_threadsafe(server.serve(sockets=[listen]), self._loop)
+        return address
 
     def close_trial(self, name: str) -> Usage:
         """Refuse the trial's further calls and say what it used; in `record`, write it down."""
         with self._lock:
             token, path = self._open.pop(name)
         trial = self._trials.pop(token)
+        if server := self._own.pop(token, None):
+            server.should_exit = True
         deadline = time.monotonic() + SETTLE_S
         while trial.active and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -180,12 +191,33 @@ class Relay:
 
         async def serve() -> None:
             self._endpoint = Endpoint(self._config, self._secret)
+            self._loop = asyncio.get_running_loop()
             try:
                 await self._server.serve(sockets=[self._socket])
             finally:
                 await self._endpoint.close()
 
         asyncio.run(serve())
+
+
+def _server(app: ASGIApp) -> uvicorn.Server:
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            ws="none",
+            timeout_graceful_shutdown=1,
+        )
+    )
+
+
+def _host(address: str) -> str:
+    """What a client of a base URL sends as `Host`."""
+    return urlsplit(address).netloc
 
 
 def _on_purpose(record: logging.LogRecord) -> bool:

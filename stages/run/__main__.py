@@ -16,7 +16,7 @@ from stages.common.console import make_console
 from stages.common.errors import UserError, main
 from stages.common.params import Params, load_params
 from stages.relay.config import RelayConfig
-from stages.run.door import shared_relay
+from stages.run.door import close_relays, shared_relay
 from stages.run.hygiene import remove_leftovers, run_folder
 from stages.run.models import POLICY, TaskResult
 from stages.run.plan import Plan, make_plan
@@ -41,27 +41,41 @@ def run() -> int:
     sandbox: Sandbox = instantiate(params.sandbox.instance())
     store = TrialStore()
     plan = make_plan(params, store)
-    if params.agent.needs_model and not all(trial.reuse for trial in plan.trials):
-        relay = shared_relay(RelayConfig.model_validate(params.model.relay))
-        if amiss := relay.check():
-            console.print(f"warning: {amiss}", soft_wrap=True, markup=False)
+    sandbox.check(plan.stack)
     if leftovers := remove_leftovers(sandbox):
         console.print(f"removed what {leftovers} killed run(s) had left behind")
-    with run_log(LOG):
-        results = _run(plan, params, sandbox, store, console)
+    with run_log(LOG), run_folder(sandbox) as (run_id, work):
+        signal.signal(signal.SIGTERM, _interrupt)
+        _check_relay(plan, params, sandbox, run_id, console)
+        results = _run(plan, params, sandbox, store, console, run_id, work)
     return _summary(plan, results)
 
 
+def _check_relay(
+    plan: Plan, params: Params, sandbox: Sandbox, run_id: str, console: Console
+) -> None:
+    """Make sure of the model before the first trial, where any trial needs one."""
+    if params.agent.needs_model and not all(trial.reuse for trial in plan.trials):
+        config = RelayConfig.model_validate(params.model.relay)
+        if amiss := shared_relay(sandbox, config, run_id).check():
+            console.print(f"warning: {amiss}", soft_wrap=True, markup=False)
+
+
 def _run(
-    plan: Plan, params: Params, sandbox: Sandbox, store: TrialStore, console: Console
+    plan: Plan,
+    params: Params,
+    sandbox: Sandbox,
+    store: TrialStore,
+    console: Console,
+    run_id: str,
+    work: Path,
 ) -> list[TaskResult]:
-    signal.signal(signal.SIGTERM, _interrupt)
     shutil.rmtree(RUNS, ignore_errors=True)
     RUNS.mkdir(parents=True)
     for name, reason in plan.left_out.items():
         LOGGER.info("left out %s: %s", name, reason)
     executor: Executor = instantiate(params.concurrency.instance())
-    with run_folder(sandbox) as (run_id, work), Display(console, len(plan.trials)) as display:
+    with Display(console, len(plan.trials)) as display:
         try:
             return carry_out(
                 plan,
@@ -88,6 +102,7 @@ def _run(
             raise
         finally:
             executor.shutdown(wait=True, cancel_futures=True)
+            close_relays(run_id)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -1,9 +1,9 @@
-"""A trial's door to its model: the relay's URL while an attempt lasts, and what it used."""
+"""A trial's door to its model while an attempt lasts, and what it used."""
 
 from __future__ import annotations
 
-import atexit
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from pathlib import Path
 
 from stages.agent.models import Outcome, Tokens, TrialStatus
 from stages.relay.config import RelayConfig
-from stages.relay.relay import Relay
 from stages.relay.usage import Usage
+from stages.run.sandbox import Door, RelayServer, Sandbox
 
-_relays: dict[str, Relay] = {}
+_relays: dict[tuple[str, str], RelayServer] = {}
 _lock = threading.Lock()
 
 
@@ -24,12 +24,16 @@ class Spent:
 
     cost_usd: float = 0.0
     tokens: Tokens = field(default_factory=Tokens)
+    refused: Counter[str] = field(default_factory=Counter)
+    sandbox_s: float = 0.0
+    """Seconds in the sandbox, of the last attempt."""
 
     def add(self, usage: Usage | None) -> None:
         """Add one attempt's use."""
         if usage is None:
             return
         self.cost_usd += usage.cost_usd
+        self.refused.update(usage.refused)
         self.tokens = Tokens(
             input=self.tokens.input + usage.tokens.input,
             output=self.tokens.output + usage.tokens.output,
@@ -39,10 +43,10 @@ class Spent:
 
 
 @dataclass
-class Door:
+class Admission:
     """One attempt's way to the model."""
 
-    url: str | None
+    door: Door | None
     usage: Usage | None = None
     """Known when the attempt is over."""
 
@@ -66,32 +70,45 @@ class Door:
         return outcome.model_copy(update={"status": TrialStatus.INFRA_ERROR, "detail": detail})
 
 
-def shared_relay(config: RelayConfig) -> Relay:
-    """This process's relay of that configuration, started on first use.
+def shared_relay(sandbox: Sandbox, config: RelayConfig, run_id: str) -> RelayServer:
+    """This process's relay of that configuration, started on first use and when it has died.
 
-    One for all trials: when the endpoint asks for a pause, all wait.
+    One for all trials of a run: when the endpoint asks for a pause, all wait.
     """
-    key = config.model_dump_json()
+    key = run_id, config.model_dump_json()
     with _lock:
-        if key not in _relays:
-            relay = Relay(config)
-            relay.__enter__()
-            atexit.register(relay.__exit__, None, None, None)
-            _relays[key] = relay
-        return _relays[key]
+        relay = _relays.get(key)
+        if relay is None or not relay.alive:
+            relay = _relays[key] = sandbox.relay(config, run_id)
+        return relay
+
+
+def close_relays(run_id: str) -> None:
+    """End the relays of a run."""
+    with _lock:
+        ours = [key for key in _relays if key[0] == run_id]
+        for key in ours:
+            _relays.pop(key).close()
 
 
 @contextmanager
-def open_door(
-    config: RelayConfig | None, name: str, recording: Path | None, project: Path, attempt: int
-) -> Iterator[Door]:
+def admitted(
+    sandbox: Sandbox,
+    config: RelayConfig | None,
+    run_id: str,
+    *,
+    name: str,
+    recording: Path | None,
+    project: Path,
+    attempt: int,
+) -> Iterator[Admission]:
     """Admit one attempt of a trial to the relay while the context lasts."""
     if config is None:
-        yield Door(url=None)
+        yield Admission(door=None)
         return
-    relay = shared_relay(config)
-    door = Door(url=relay.open_trial(name, recording, project=project, attempt=attempt))
+    relay = shared_relay(sandbox, config, run_id)
+    admission = Admission(relay.open_trial(name, recording, project=project, attempt=attempt))
     try:
-        yield door
+        yield admission
     finally:
-        door.usage = relay.close_trial(name)
+        admission.usage = relay.close_trial(name)

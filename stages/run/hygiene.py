@@ -43,15 +43,20 @@ def run_folder(sandbox: Sandbox) -> Iterator[tuple[str, Path]]:
 
 
 def remove_leftovers(sandbox: Sandbox) -> int:
-    """End the processes and delete the work directories of killed runs; how many runs."""
+    """End and delete what killed runs have left, here and in the sandbox's engine; how many runs.
+
+    A run whose folder is locked is alive, and left alone.
+    """
     count = 0
-    for folder in sorted(work_root().glob("*/")):
+    for run_id in sorted({path.name for path in work_root().glob("*/")} | sandbox.runs()):
+        folder = work_root() / run_id
+        folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(_lock(folder))
         try:
             lock.acquire(timeout=0)
         except Timeout:
             continue
-        sandbox.cleanup(folder.name)
+        sandbox.cleanup(run_id)
         shutil.rmtree(folder, ignore_errors=True)
         lock.release()
         _lock(folder).unlink(missing_ok=True)

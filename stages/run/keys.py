@@ -68,6 +68,7 @@ def run_key(
     gold_date: datetime.date,
     agent: Mapping[str, Any],
     sandbox: Component,
+    identity: Mapping[str, str],
     stack: Stack,
     solution: str | None,
     recording: Path | None,
@@ -76,7 +77,8 @@ def run_key(
     """The run key of one trial.
 
     Gold, the evaluation config, concurrency and paths are no part of it: they change no
-    trial. `agent` is what builds the agent, its model, skills and gateway included. `solution`
+    trial. `agent` is what builds the agent, its model, skills and gateway included, `identity`
+    what the sandbox says of itself: its image's content, for example. `solution`
     is the known solution's digest where the agent is given it, `recording` the file that is
     played, `model` whether a language model is driven at all.
     """
@@ -90,6 +92,7 @@ def run_key(
         "agent": settings_digest(agent),
         "sandbox": settings_digest(sandbox.config()),
         "code": code_digest(),
+        **{f"sandbox {name}": value for name, value in identity.items()},
         **{f"stack {package}": version for package, version in stack.versions.items()},
     }
     if solution is not None:

@@ -62,11 +62,16 @@ class TaskResult(Record):
     """Path of the database, relative to `project/`."""
     turns: int = Field(ge=0)
     elapsed_s: float
+    """Seconds of the last attempt."""
+    sandbox_s: float = 0.0
+    """Of these, the seconds in which the sandbox's commands ran; the rest is the harness's own."""
     attempts: int = Field(ge=1)
     """How often it was tried, infrastructure failures included."""
     cost_usd: float
     tokens: Tokens
     versions: dict[str, str]
+    refused: dict[str, int] = Field(default_factory=dict)
+    """Calls that the relay refused the sandbox, by what was asked for."""
 
     @classmethod
     def read(cls, path: Path) -> TaskResult:

@@ -9,6 +9,7 @@ import datetime
 from collections.abc import Iterable
 from pathlib import Path
 
+from hydra.utils import instantiate
 from rich.console import Console
 from rich.table import Table
 
@@ -20,6 +21,7 @@ from stages.dates.models import read_gold_build_dates
 from stages.relay.config import Mode
 from stages.run.keys import run_key
 from stages.run.models import RunKey, TaskResult
+from stages.run.sandbox import Sandbox
 from stages.run.store import TrialStore
 from stages.stack.environments import Stack, ensure_stack
 from stages.suite.models import Task, read_tasks
@@ -94,6 +96,8 @@ def make_plan(params: Params, store: TrialStore) -> Plan:
     recordings = _recordings(params, runnable)
     plays = params.model.relay.get("mode") == Mode.PLAY
     stack = ensure_stack(params.stack.name, params.stack.lock)
+    sandbox: Sandbox = instantiate(params.sandbox.instance())
+    identity = sandbox.identity(stack)
     earlier = _Earlier(store)
     trials = []
     for name in runnable:
@@ -104,6 +108,7 @@ def make_plan(params: Params, store: TrialStore) -> Plan:
                 gold_date=gold_dates.get(name, params.dates.fallback),
                 agent=params.agent_instance(),
                 sandbox=params.sandbox,
+                identity=identity,
                 stack=stack,
                 solution=solutions[name] if needs_solution else None,
                 recording=recordings.get(name) if plays else None,

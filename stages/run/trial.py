@@ -21,14 +21,14 @@ from tenacity import (
     wait_exponential,
 )
 
-from stages.agent.models import Outcome, TrialFolder, TrialSpec
+from stages.agent.models import UNFINISHED, Outcome, TrialFolder, TrialSpec
 from stages.common.errors import reason
 from stages.common.files import Record, copy_tree, write_json, write_text
 from stages.relay.config import RelayConfig
-from stages.run.door import Spent, open_door
+from stages.run.door import Spent, admitted
 from stages.run.keys import NOT_PROJECT, client_versions
 from stages.run.models import POLICY, RunKey, TaskResult, TrialStatus
-from stages.run.sandbox import Ended, Sandbox
+from stages.run.sandbox import Cut, Ended, LimitError, Sandbox, Site, Workplace
 from stages.run.store import RESULT, TrialStore
 from stages.stack.environments import Stack
 
@@ -101,11 +101,29 @@ def _attempt(job: TrialJob, sandbox: Sandbox, attempt: int, spent: Spent) -> Tas
     started = time.monotonic()
     folder = TrialFolder(job.work / f"{job.spec.instance_id}-{job.trial}-{attempt}")
     try:
-        with open_door(job.relay, job.name, job.recording, folder.project, attempt) as door:
-            _lay_out(job, folder, door.url)
-            outcome = _solve(job, sandbox, folder)
-        outcome = door.judge(outcome)
-        spent.add(door.usage)
+        with admitted(
+            sandbox,
+            job.relay,
+            job.run_id,
+            name=job.name,
+            recording=job.recording,
+            project=sandbox.inside(folder).project,
+            attempt=attempt,
+        ) as admission:
+            door = admission.door
+            _lay_out(job, folder, door.url if door else None)
+            site = Site(
+                folder=folder,
+                stack=job.stack,
+                day=job.gold_date,
+                run_id=job.run_id,
+                trial_id=folder.root.name,
+                door=door,
+            )
+            with sandbox.open(site) as place:
+                outcome, spent.sandbox_s = _solve(place, sandbox, folder)
+        outcome = admission.judge(outcome)
+        spent.add(admission.usage)
         result = _result(job, sandbox, outcome, attempt, time.monotonic() - started, spent)
         if POLICY[result.status].keep:
             _collect(folder, outcome, result)
@@ -128,46 +146,56 @@ def _lay_out(job: TrialJob, folder: TrialFolder, endpoint: str | None) -> None:
     job.spec.model_copy(update={"endpoint": endpoint}).write(folder.spec)
 
 
-def _solve(job: TrialJob, sandbox: Sandbox, folder: TrialFolder) -> Outcome:
-    """Let the agent work, then freeze the database's views, however the agent ended."""
-    trial_id = folder.root.name
+def _solve(place: Workplace, sandbox: Sandbox, folder: TrialFolder) -> tuple[Outcome, float]:
+    """Let the agent work, then freeze the database's views, however the agent ended.
 
-    def run(*command: str, limit_s: float) -> Ended:
-        return sandbox.run(
-            folder,
-            command,
-            stack=job.stack,
-            day=job.gold_date,
-            limit_s=limit_s,
-            run_id=job.run_id,
-            trial_id=trial_id,
-        )
+    Of one that filled its disk nothing is kept but the log. Returns what became of it, and the
+    seconds that both took together.
+    """
+    ended = place.run("solve", limit_s=sandbox.trial_s)
+    if ended.cut is Cut.DISK or (ended.code != 0 and ended.cut not in RESULT_OF_CUT):
+        place.collect(everything=False)
+        return _outcome(ended, folder, sandbox.trial_s), ended.seconds
+    # A minute on top: the limit inside marks single views, this one ends a hang.
+    limit_s = sandbox.freeze_s + 60
+    frozen = place.run("finish", str(sandbox.freeze_s), limit_s=limit_s)
+    seconds = ended.seconds + frozen.seconds
+    try:
+        place.collect(everything=True)
+    except LimitError as error:
+        return Outcome(status=TrialStatus.AGENT_ERROR, detail=str(error)), seconds
+    outcome = _outcome(ended, folder, sandbox.trial_s)
+    if frozen.cut in (Cut.MEMORY, Cut.DISK):
+        detail = f"the database's views could not be read: {frozen.note}"
+        outcome = outcome.model_copy(update={"status": TrialStatus.AGENT_ERROR, "detail": detail})
+    elif frozen.code != 0:
+        detail = f"the database could not be frozen: {_why(folder)}"
+        outcome = outcome.model_copy(update={"status": TrialStatus.INFRA_ERROR, "detail": detail})
+    return outcome, seconds
 
-    outcome = _outcome(run("solve", limit_s=sandbox.trial_s), folder, sandbox.trial_s)
-    if POLICY[outcome.status].keep:
-        # A minute on top: the limit inside marks single views, this one ends a hang.
-        ended = run("finish", str(sandbox.freeze_s), limit_s=sandbox.freeze_s + 60)
-        if ended.timed_out or ended.code != 0:
-            return outcome.model_copy(
-                update={
-                    "status": TrialStatus.INFRA_ERROR,
-                    "detail": f"the database could not be frozen: {_why(folder)}",
-                }
-            )
-    return outcome
+
+RESULT_OF_CUT = {
+    Cut.TIME: TrialStatus.TIMEOUT,
+    Cut.MEMORY: TrialStatus.AGENT_ERROR,
+    Cut.DISK: TrialStatus.AGENT_ERROR,
+}
+"""Limits that an agent runs into are its own doing."""
 
 
 def _outcome(ended: Ended, folder: TrialFolder, limit_s: float) -> Outcome:
     """What became of the agent, from its own report or, without one, from how it ended."""
-    if ended.timed_out:
-        detail = f"not done after {limit_s:g} s"
-        return Outcome(status=TrialStatus.TIMEOUT, detail=detail)
-    if ended.code == 0 and folder.outcome.is_file():
+    if ended.cut in RESULT_OF_CUT:
+        detail = f"not done after {limit_s:g} s" if ended.cut is Cut.TIME else ended.note
+        return Outcome(status=RESULT_OF_CUT[ended.cut], detail=detail)
+    if ended.code in (0, UNFINISHED) and folder.outcome.is_file():
         outcome = Outcome.read(folder.outcome)
         if outcome.status is TrialStatus.AGENT_ERROR and NO_SPACE in outcome.detail:
             return outcome.model_copy(update={"status": TrialStatus.INFRA_ERROR})
-        return outcome
+        detail = "; ".join(part for part in (outcome.detail, ended.note) if part)
+        return outcome.model_copy(update={"detail": detail})
     how = f"killed by signal {-ended.code}" if ended.code < 0 else f"exited with {ended.code}"
+    if ended.cut is Cut.OUTSIDE:
+        how = f"{how}, from outside"
     return Outcome(
         status=TrialStatus.INFRA_ERROR, detail=f"the sandbox's process {how}: {_why(folder)}"
     )
@@ -181,9 +209,6 @@ def _why(folder: TrialFolder) -> str:
 
 def _collect(folder: TrialFolder, outcome: Outcome, result: TaskResult) -> None:
     """Bring the folder into the shape of the file contract."""
-    # Git's objects would double the project; what changed shows against the start project.
-    for extra in (folder.home, folder.solution, folder.project / ".git"):
-        shutil.rmtree(extra, ignore_errors=True)
     for extra in (folder.spec, folder.outcome):
         extra.unlink(missing_ok=True)
     if not folder.queries.exists():
@@ -214,9 +239,11 @@ def _result(
         database=job.spec.database,
         turns=outcome.turns,
         elapsed_s=round(seconds, 3),
+        sandbox_s=round(spent.sandbox_s, 3),
         attempts=attempt,
         cost_usd=round(spent.cost_usd, 6),
         tokens=spent.tokens,
+        refused=dict(spent.refused),
         versions=job.stack.versions | (client_versions() if job.relay else {}),
     )
 

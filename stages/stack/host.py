@@ -22,12 +22,20 @@ WRAPPER = CODE_ROOT / "stages" / "stack" / "bin"
 
 
 def stack_environment(stack: Stack, day: datetime.date, home: Path) -> dict[str, str]:
-    """The whole environment of a sandbox: nothing of the caller's is passed on.
+    """The whole environment of a process sandbox: nothing of the caller's is passed on."""
+    return sandbox_environment(stack.prefix, day, home, WRAPPER)
 
-    `home` takes HOME and temporary files, so that no state outlives the sandbox.
+
+def sandbox_environment(
+    prefix: Path, day: datetime.date, home: Path, wrapper: Path
+) -> dict[str, str]:
+    """The whole environment of a sandbox that has its stack at `prefix`.
+
+    `home` takes HOME and temporary files, so that no state outlives the sandbox; `wrapper` is
+    the folder of the dbt wrapper, which comes before the stack's own dbt.
     """
     return {
-        "PATH": os.pathsep.join((str(WRAPPER), str(stack.prefix / "bin"), "/usr/bin", "/bin")),
+        "PATH": os.pathsep.join((str(wrapper), str(prefix / "bin"), "/usr/bin", "/bin")),
         "HOME": str(home),
         "TMPDIR": str(home),
         "LANG": "C.UTF-8",
@@ -37,7 +45,7 @@ def stack_environment(stack: Stack, day: datetime.date, home: Path) -> dict[str,
         # The one that dbt itself reads: a project may demand a dbt that the stack is not.
         "DBT_VERSION_CHECK": "false",
         "PYTHONDONTWRITEBYTECODE": "1",
-        STACK_VARIABLE: str(stack.prefix),
+        STACK_VARIABLE: str(prefix),
         DAY_VARIABLE: day.isoformat(),
     }
 

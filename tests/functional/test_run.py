@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from stages.agent.models import TrialStatus
-from stages.run.sandbox import MARK
+from stages.run.process import MARK
 from stages.stack.clock import faketime_library
 from tests.functional.conftest import REPOSITORY, Workspace
 

@@ -1,0 +1,1 @@
+"""The sealed sandbox: one Docker container a trial, and the relay in a container of its own."""
