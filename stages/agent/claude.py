@@ -34,6 +34,8 @@ ASK_VERIFIER = (
     f"Before you finish: start the `{VERIFIER}` agent with the Agent tool, and wait for its report."
 )
 TOOL_TIMEOUT_MS = 900_000
+TRIAL_OVER_BUDGET = "trial_over_budget"
+"""What the relay's refusal says where the trial's budget is spent."""
 RESULTS = {
     "success": TrialStatus.COMPLETED,
     "error_max_turns": TrialStatus.MAX_TURNS,
@@ -198,6 +200,8 @@ def _judge(result: ResultMessage) -> tuple[TrialStatus, str]:
     if not result.is_error or status in (TrialStatus.MAX_TURNS, TrialStatus.OVER_BUDGET):
         return status, "" if status is TrialStatus.COMPLETED else result.subtype
     said = result.result or "; ".join(result.errors or []) or result.subtype
+    if TRIAL_OVER_BUDGET in said:
+        return TrialStatus.OVER_BUDGET, said
     if result.api_error_status is not None or result.subtype == "success":
         return TrialStatus.INFRA_ERROR, f"API error {result.api_error_status or ''}: {said}"
     return TrialStatus.AGENT_ERROR, said

@@ -21,6 +21,8 @@ class TrialStatus(StrEnum):
     MAX_TURNS = "max_turns"
     OVER_BUDGET = "over_budget"
     INFRA_ERROR = "infra_error"
+    NOT_RUN = "not_run"
+    """The run's budget was spent before it, or in the middle of it."""
 
 
 class Tokens(Record):

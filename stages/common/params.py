@@ -71,6 +71,15 @@ class RetryParams(Record):
     """Pause before the first retry, seconds; it doubles with each."""
 
 
+class BudgetParams(Record):
+    """What may be spent on the model, in US dollars; null sets no limit. No part of a run key."""
+
+    per_trial_usd: float | None = Field(gt=0)
+    """On one trial; one that reaches it is over budget, and is run again only with more."""
+    per_run_usd: float | None = Field(gt=0)
+    """On all trials of one run together; what is left then is not run."""
+
+
 class Component(Record):
     """Something exchangeable: `_target_` is built by Hydra with the remaining keys.
 
@@ -145,6 +154,7 @@ class Params(Record):
     concurrency: Component
     dates: DatesParams
     retries: RetryParams
+    budget: BudgetParams
     tasks: tuple[str, ...] | None
     """The instance ids to run; null for all."""
     trials: int = Field(ge=1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import Field
 
 from stages.common.files import Record
+from stages.relay.budget import Budget
 
 
 class Mode(StrEnum):
@@ -104,6 +105,8 @@ class RelayConfig(Record):
     timeout_s: float = Field(default=600.0, gt=0)
     """Longest silence of the endpoint, seconds."""
     faults: tuple[PlacedFault, ...] = ()
+    budget: Budget = Budget()
+    """What one trial, and all trials of this relay together, may spend."""
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:

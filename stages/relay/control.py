@@ -65,3 +65,5 @@ class Reply(Record):
     """Of `close` in mode `record`: the recording."""
     error: tuple[str, str, str] | None = None
     """What is wrong, where, and the remedy."""
+    spent: bool = False
+    """The error is that the run's budget is spent."""

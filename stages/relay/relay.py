@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 from stages.common.errors import UserError
 from stages.relay.answer import Gate, Source
 from stages.relay.app import always, by_token, make_app
+from stages.relay.budget import Purse
 from stages.relay.config import Mode, RelayConfig
 from stages.relay.credential import find_secret
 from stages.relay.endpoint import Endpoint, check_endpoint
@@ -51,6 +52,7 @@ class Relay:
         self._trials: dict[str, Trial] = {}
         self._open: dict[str, tuple[str, Path | None]] = {}
         self._gate = Gate()
+        self._purse = Purse(config.budget)
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._own: dict[str, uvicorn.Server] = {}
@@ -136,7 +138,9 @@ class Relay:
 
         Raises:
             UserError: the recording is missing or not valid, or so is the credential.
+            BudgetSpentError: the run's budget is spent.
         """
+        self._purse.admit()
         config = self._config
         meter = Meter(trial=name, prices=config.prices)
         place = str(project) if project else None
@@ -161,7 +165,7 @@ class Relay:
             if name in self._open:
                 raise ValueError(f"trial {name} is open already")
             self._open[name] = token, recording
-            trial = self._trials[token] = Trial(config, meter, source, gate, keeper)
+            trial = self._trials[token] = Trial(config, meter, source, gate, self._purse, keeper)
         if listen is None:
             return f"{self.address}/{token}"
         server = _server(make_app(always(trial), _host(address), self.strangers))

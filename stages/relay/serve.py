@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from stages.common.errors import UserError, main
+from stages.relay.budget import BudgetSpentError
 from stages.relay.config import Mode
 from stages.relay.control import ADDRESS, SOCKET, SOCKETS, Command, Do, Hello, Reply
 from stages.relay.relay import Relay
@@ -43,6 +44,9 @@ class Server:
             if command.do is Do.OPEN:
                 return self._open(command)
             return self._close(command)
+        except BudgetSpentError as error:
+            told = error.what, error.where, error.remedy
+            return Reply(number=command.number, error=told, spent=True)
         except UserError as error:
             told = error.what, error.where, error.remedy
         except Exception as error:

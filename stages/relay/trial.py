@@ -21,6 +21,7 @@ from stages.relay.answer import (
     error_answer,
 )
 from stages.relay.asked import Asked, read_request
+from stages.relay.budget import STATUS, Purse
 from stages.relay.config import RelayConfig
 from stages.relay.message import Collector
 from stages.relay.play import Player
@@ -41,6 +42,7 @@ class Trial:
     meter: Meter
     source: Source
     gate: Gate
+    purse: Purse
     keeper: Player | Recorder | None
     """Who names conversations; None where nobody needs their names."""
     active: int = 0
@@ -66,6 +68,9 @@ class Trial:
             self.meter.side_requests += 1
         else:
             self.meter.requests += 1
+        if not counting and (spent := self.purse.spent(self.meter.dollars)):
+            self.meter.over_budget = spent
+            return _respond(error_answer(STATUS, spent, f"{spent}: no more calls", final=True))
         self.active += 1
         counted = False
         try:
@@ -168,7 +173,7 @@ class Trial:
     def _take(self, whose: str | None, asked: Asked, answer: Collector) -> None:
         """Count an answer; keep a whole one, and the subagents that it calls for."""
         if answer.model:
-            self.meter.add(answer.model, answer.tokens, answer.written_1h)
+            self.purse.add(self.meter.add(answer.model, answer.tokens, answer.written_1h))
         if not answer.whole or whose is None:
             return
         self._note_spawned(answer)

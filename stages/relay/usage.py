@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pydantic import Field
 
 from stages.common.files import Record
+from stages.relay.budget import Spent
 from stages.relay.config import Price, price_of
 
 
@@ -56,6 +57,8 @@ class Usage(Record):
     """Recorded turns that nobody asked for, by conversation."""
     unrecorded: str | None = None
     """Why the recording that was written is not whole."""
+    over_budget: Spent | None = None
+    """The budget for which a call was refused."""
 
 
 @dataclass
@@ -74,6 +77,7 @@ class Meter:
     credential_refused: bool = False
     parted: str | None = None
     unrecorded: str | None = None
+    over_budget: Spent | None = None
     refused: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     unpriced: set[str] = field(default_factory=set)
@@ -81,22 +85,29 @@ class Meter:
     _tokens: Counter[str] = field(default_factory=Counter)
     _dollars: float = 0.0
 
-    def add(self, model: str, tokens: TokenCount, written_1h: int = 0) -> None:
-        """Count one answer; `written_1h` of its cache writes were for an hour."""
+    @property
+    def dollars(self) -> float:
+        """What was spent so far."""
+        return self._dollars
+
+    def add(self, model: str, tokens: TokenCount, written_1h: int = 0) -> float:
+        """Count one answer; `written_1h` of its cache writes were for an hour. Its dollars."""
         self.models.add(model)
         self._tokens.update(tokens.model_dump())
         price = price_of(model, self.prices)
         if price is None:
             self.unpriced.add(model)
-            return
+            return 0.0
         hour = 2 * price.input if price.cache_write_1h is None else price.cache_write_1h
-        self._dollars += (
+        dollars = (
             tokens.input * price.input
             + tokens.output * price.output
             + tokens.cache_read * price.cache_read
             + (tokens.cache_write - written_1h) * price.cache_write
             + written_1h * hour
         ) / 1e6
+        self._dollars += dollars
+        return dollars
 
     def usage(self, unplayed: Mapping[str, int]) -> Usage:
         """Everything so far."""
@@ -119,4 +130,5 @@ class Meter:
             parted=self.parted,
             unplayed=unplayed,
             unrecorded=self.unrecorded,
+            over_budget=self.over_budget,
         )

@@ -15,14 +15,13 @@ from rich.console import Console
 from stages.common.console import make_console
 from stages.common.errors import UserError, main
 from stages.common.params import Params, load_params
-from stages.relay.config import RelayConfig
 from stages.run.door import close_relays, shared_relay
 from stages.run.hygiene import remove_leftovers, run_folder
-from stages.run.models import POLICY, TaskResult
+from stages.run.models import POLICY, TaskResult, TrialStatus
 from stages.run.plan import Plan, make_plan
 from stages.run.progress import LOGGER, Display, run_log
 from stages.run.sandbox import Sandbox
-from stages.run.schedule import RUNS, carry_out
+from stages.run.schedule import RUNS, carry_out, relay_config
 from stages.run.store import TrialStore
 from stages.run.trial import STOPPING
 
@@ -56,7 +55,7 @@ def _check_relay(
 ) -> None:
     """Make sure of the model before the first trial, where any trial needs one."""
     if params.agent.needs_model and not all(trial.reuse for trial in plan.trials):
-        config = RelayConfig.model_validate(params.model.relay)
+        config = relay_config(params)
         if amiss := shared_relay(sandbox, config, run_id).check():
             console.print(f"warning: {amiss}", soft_wrap=True, markup=False)
 
@@ -110,7 +109,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _summary(plan: Plan, results: list[TaskResult]) -> int:
-    failed = [result for result in results if not POLICY[result.status].score]
+    failed = [result for result in results if POLICY[result.status].retry]
+    left = sum(result.status is TrialStatus.NOT_RUN for result in results)
+    if left:
+        print(
+            f"the run's budget is spent: {left} of {len(results)} trials were not run; with a "
+            "larger `budget.per_run_usd`, `dvc repro` goes on with them"
+        )
     if failed:
         names = ", ".join(f"{result.instance_id}/{result.trial}" for result in failed)
         raise UserError(

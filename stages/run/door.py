@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stages.agent.models import Outcome, Tokens, TrialStatus
+from stages.relay.budget import Spent
 from stages.relay.config import RelayConfig
 from stages.relay.usage import Usage
 from stages.run.sandbox import Door, RelayServer, Sandbox
@@ -19,12 +20,14 @@ _lock = threading.Lock()
 
 
 @dataclass
-class Spent:
+class Used:
     """What all attempts of a trial used together, failed ones too."""
 
     cost_usd: float = 0.0
     tokens: Tokens = field(default_factory=Tokens)
     refused: Counter[str] = field(default_factory=Counter)
+    over_budget: bool = False
+    """Whether the trial's budget is used up."""
     sandbox_s: float = 0.0
     """Seconds in the sandbox, of the last attempt."""
 
@@ -34,6 +37,7 @@ class Spent:
             return
         self.cost_usd += usage.cost_usd
         self.refused.update(usage.refused)
+        self.over_budget = usage.over_budget is Spent.TRIAL
         self.tokens = Tokens(
             input=self.tokens.input + usage.tokens.input,
             output=self.tokens.output + usage.tokens.output,
@@ -55,6 +59,12 @@ class Admission:
         usage, failed = self.usage, outcome.status is not TrialStatus.COMPLETED
         if usage is None:
             return outcome
+        if usage.over_budget is Spent.TRIAL:
+            detail = "the budget of this trial is spent"
+            return outcome.model_copy(update={"status": TrialStatus.OVER_BUDGET, "detail": detail})
+        if usage.over_budget is Spent.RUN:
+            detail = "the run's budget was spent in the middle of this trial"
+            return outcome.model_copy(update={"status": TrialStatus.NOT_RUN, "detail": detail})
         problem = None
         if usage.parted:
             problem = f"the recording and the conversation part: {usage.parted}"

@@ -32,6 +32,7 @@ POLICY: dict[TrialStatus, Policy] = {
     TrialStatus.MAX_TURNS: RESULT,
     TrialStatus.OVER_BUDGET: RESULT,
     TrialStatus.INFRA_ERROR: Policy(retry=True, keep=False, score=False),
+    TrialStatus.NOT_RUN: Policy(retry=False, keep=False, score=False),
 }
 """The only place that decides this. An infrastructure failure says nothing of the agent."""
 
@@ -69,6 +70,8 @@ class TaskResult(Record):
     """How often it was tried, infrastructure failures included."""
     cost_usd: float
     tokens: Tokens
+    budget_usd: float | None = None
+    """The budget for one trial, where that is what ended it: with more, it is run again."""
     versions: dict[str, str]
     refused: dict[str, int] = Field(default_factory=dict)
     """Calls that the relay refused the sandbox, by what was asked for."""

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 
 from hydra.utils import instantiate
 from rich.console import Console
@@ -32,6 +34,13 @@ UNSCOREABLE = Path("results/suite/unscoreable.json")
 GOLD_DATES = Path("data/gold_build_dates.json")
 
 
+class Estimate(Record):
+    """What a trial took before: means over finished trials of its task."""
+
+    cost_usd: float
+    elapsed_s: float
+
+
 class PlannedTrial(Record):
     """One trial of the run, and whether the store already has it."""
 
@@ -44,6 +53,8 @@ class PlannedTrial(Record):
     reuse: bool
     reason: str
     """Why it must run; empty for a reuse."""
+    estimate: Estimate | None
+    """Null for a reuse, and where this agent and model have finished no trial of the task."""
 
     @property
     def name(self) -> str:
@@ -58,6 +69,11 @@ class Plan(Record):
     trials: tuple[PlannedTrial, ...]
     left_out: dict[str, str]
     """Instance id to the reason."""
+
+    @property
+    def to_run(self) -> tuple[PlannedTrial, ...]:
+        """The trials that the store lacks."""
+        return tuple(trial for trial in self.trials if not trial.reuse)
 
 
 def select(given: tuple[str, ...] | None, known: Iterable[str]) -> list[str]:
@@ -99,6 +115,8 @@ def make_plan(params: Params, store: TrialStore) -> Plan:
     sandbox: Sandbox = instantiate(params.sandbox.instance())
     identity = sandbox.identity(stack)
     earlier = _Earlier(store)
+    agent = params.agent.name
+    model = params.model.name if params.agent.needs_model else None
     trials = []
     for name in runnable:
         for trial in range(params.trials):
@@ -114,7 +132,7 @@ def make_plan(params: Params, store: TrialStore) -> Plan:
                 recording=recordings.get(name) if plays else None,
                 model=params.agent.needs_model,
             )
-            reuse = store.find(key.key) is not None
+            reuse = store.find(key.key, params.budget.per_trial_usd) is not None
             trials.append(
                 PlannedTrial(
                     task=tasks[name],
@@ -125,6 +143,7 @@ def make_plan(params: Params, store: TrialStore) -> Plan:
                     recording=recordings.get(name),
                     reuse=reuse,
                     reason="" if reuse else earlier.what_changed(name, trial, key),
+                    estimate=None if reuse else earlier.estimate(name, agent, model),
                 )
             )
     return Plan(stack=stack, trials=tuple(trials), left_out=left_out)
@@ -166,24 +185,44 @@ def _recordings(params: Params, names: list[str]) -> dict[str, Path]:
 
 
 class _Earlier:
-    """The finished trials of each task, read only when the first reason is asked for."""
+    """The finished trials of each task, read only when something is first asked of them."""
 
     def __init__(self, store: TrialStore) -> None:
-        self.store = store
-        self.by_trial: dict[tuple[str, int], list[TaskResult]] | None = None
+        self._store = store
+
+    @cached_property
+    def _by_task(self) -> dict[str, list[TaskResult]]:
+        found: dict[str, list[TaskResult]] = {}
+        for result in self._store.results():
+            found.setdefault(result.instance_id, []).append(result)
+        return found
 
     def what_changed(self, instance_id: str, trial: int, key: RunKey) -> str:
         """The parts in which the nearest earlier trial's key differs, newest first among equals."""
-        if self.by_trial is None:
-            self.by_trial = {}
-            for result in self.store.results():
-                self.by_trial.setdefault((result.instance_id, result.trial), []).append(result)
-        candidates = self.by_trial.get((instance_id, trial))
+        candidates = [
+            result for result in self._by_task.get(instance_id, ()) if result.trial == trial
+        ]
         if not candidates:
             return "new"
+        if any(result.run_key == key.key for result in candidates):
+            return "a smaller budget had ended it"
         changes = [differing(key.parts, result.run_key_parts) for result in candidates]
         nearest = min(changes, key=len)
         return f"changed: {', '.join(nearest)}"
+
+    def estimate(self, instance_id: str, agent: str, model: str | None) -> Estimate | None:
+        """What the same agent and model took for the same task before."""
+        found = [
+            result
+            for result in self._by_task.get(instance_id, ())
+            if (result.agent, result.model) == (agent, model)
+        ]
+        if not found:
+            return None
+        return Estimate(
+            cost_usd=fmean(result.cost_usd for result in found),
+            elapsed_s=fmean(result.elapsed_s for result in found),
+        )
 
 
 def differing(now: dict[str, str], before: dict[str, str]) -> list[str]:
@@ -191,24 +230,51 @@ def differing(now: dict[str, str], before: dict[str, str]) -> list[str]:
     return sorted(name for name in {*now, *before} if now.get(name) != before.get(name))
 
 
-def print_plan(plan: Plan, console: Console) -> None:
-    """A line a trial, then the totals."""
-    table = Table("trial", "gold date", "plan", "because", box=None)
+def print_plan(plan: Plan, console: Console, workers: int) -> None:
+    """A line a trial, then the totals, with what is left estimated from earlier trials."""
+    table = Table("trial", "gold date", "plan", "because", "cost", "time", box=None)
     for trial in plan.trials:
         what = "[green]reuse[/]" if trial.reuse else "[yellow]run[/]"
-        table.add_row(trial.name, trial.gold_date.isoformat(), what, trial.reason)
+        guess = trial.estimate
+        table.add_row(
+            trial.name,
+            trial.gold_date.isoformat(),
+            what,
+            trial.reason,
+            f"${guess.cost_usd:.2f}" if guess else "",
+            f"{guess.elapsed_s:.0f} s" if guess else "",
+        )
     for name, reason in plan.left_out.items():
         table.add_row(name, "", "[dim]left out[/]", reason)
     console.print(table)
-    reused = sum(trial.reuse for trial in plan.trials)
+    left = plan.to_run
     console.print(
-        f"{len(plan.trials)} trials: {reused} reused, {len(plan.trials) - reused} to run; "
+        f"{len(plan.trials)} trials: {len(plan.trials) - len(left)} reused, {len(left)} to run; "
         f"{len(plan.left_out)} tasks left out"
+    )
+    if left:
+        console.print(estimated(left, workers), soft_wrap=True)
+
+
+def estimated(trials: Sequence[PlannedTrial], workers: int) -> str:
+    """Cost and time of trials in words; a trial without a guess is taken for an average one."""
+    known = [trial.estimate for trial in trials if trial.estimate is not None]
+    if not known:
+        return "no estimate of cost and time: these tasks have no earlier trial of this model"
+    cost = fmean(item.cost_usd for item in known) * len(trials)
+    seconds = fmean(item.elapsed_s for item in known) * len(trials) / workers
+    unknown = len(trials) - len(known)
+    aside = f"; {unknown} of them have none, and count as average" if unknown else ""
+    return (
+        f"estimated from earlier trials: ${cost:.2f}, {seconds / 60:.0f} min with {workers} "
+        f"workers{aside}"
     )
 
 
 def _main() -> int:
-    print_plan(make_plan(load_params(), TrialStore()), make_console())
+    params = load_params()
+    workers = int(params.concurrency.config().get("max_workers") or 1)
+    print_plan(make_plan(params, TrialStore()), make_console(), workers)
     return 0
 
 

@@ -62,6 +62,13 @@ def place(planned: PlannedTrial) -> Path:
     return RUNS / planned.task.instance_id / str(planned.trial)
 
 
+def relay_config(params: Params) -> RelayConfig:
+    """The relay's configuration: the model's, with the run's budgets."""
+    return RelayConfig.model_validate(
+        {**params.model.relay, "budget": params.budget.model_dump(mode="json")}
+    )
+
+
 def make_job(
     planned: PlannedTrial,
     plan: Plan,
@@ -90,7 +97,7 @@ def make_job(
         gold_date=planned.gold_date,
         agent=params.agent.name,
         model=params.model.name if params.agent.needs_model else None,
-        relay=RelayConfig.model_validate(params.model.relay) if params.agent.needs_model else None,
+        relay=relay_config(params) if params.agent.needs_model else None,
         recording=planned.recording.resolve() if planned.recording else None,
         stack=plan.stack,
         sandbox=params.sandbox.instance(),

@@ -19,26 +19,38 @@ class TrialStore:
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or cache_root() / "trials"
 
-    def find(self, key: str) -> Path | None:
-        """The folder of a finished trial, or None."""
+    def find(self, key: str, budget_usd: float | None = None) -> Path | None:
+        """The folder of a finished trial, or None.
+
+        One that a budget ended is found only under a `budget_usd` for one trial that is no
+        larger: with more money it would have gone on.
+        """
         folder = self.root / key
-        return folder if (folder / RESULT).is_file() else None
+        if not (folder / RESULT).is_file():
+            return None
+        ended_by = TaskResult.read(folder / RESULT).budget_usd
+        if ended_by is not None and (budget_usd is None or budget_usd > ended_by):
+            return None
+        return folder
 
     def publish(self, folder: Path, key: str) -> Path:
         """Move a finished trial's folder into the store by one rename.
 
-        Where another run has published the same key meanwhile, that one stays. Files are made
-        read-only: `results/runs` may share them.
+        Where another run has published the same key meanwhile, that one stays, unless a smaller
+        budget had ended it. Files are made read-only: `results/runs` may share them.
         """
         for path in walk(folder):
             if not path.is_symlink():
                 path.chmod(path.stat().st_mode & 0o555)
         self.root.mkdir(parents=True, exist_ok=True)
         place = self.root / key
+        budget = TaskResult.read(folder / RESULT).budget_usd
+        if place.exists() and self.find(key, budget) is None:
+            shutil.rmtree(place)
         try:
             folder.rename(place)
         except OSError:
-            if self.find(key) is None:
+            if self.find(key, budget) is None:
                 raise
             shutil.rmtree(folder)
         return place

@@ -24,8 +24,9 @@ from tenacity import (
 from stages.agent.models import UNFINISHED, Outcome, TrialFolder, TrialSpec
 from stages.common.errors import reason
 from stages.common.files import Record, copy_tree, write_json, write_text
+from stages.relay.budget import BudgetSpentError
 from stages.relay.config import RelayConfig
-from stages.run.door import Spent, admitted
+from stages.run.door import Used, admitted
 from stages.run.keys import NOT_PROJECT, client_versions
 from stages.run.models import POLICY, RunKey, TaskResult, TrialStatus
 from stages.run.sandbox import Cut, Ended, LimitError, Sandbox, Site, Workplace
@@ -78,13 +79,13 @@ def run_trial(job: TrialJob) -> TaskResult:
     Never raises for what happens to one trial: the others go on.
     """
     sandbox: Sandbox = instantiate(job.sandbox)
-    spent = Spent()
+    used = Used()
     attempts = 0
 
     def attempt() -> TaskResult:
         nonlocal attempts
         attempts += 1
-        return _attempt(job, sandbox, attempts, spent)
+        return _attempt(job, sandbox, attempts, used)
 
     retrying = Retrying(
         retry=retry_if_result(lambda result: POLICY[result.status].retry),
@@ -97,7 +98,7 @@ def run_trial(job: TrialJob) -> TaskResult:
     return result
 
 
-def _attempt(job: TrialJob, sandbox: Sandbox, attempt: int, spent: Spent) -> TaskResult:
+def _attempt(job: TrialJob, sandbox: Sandbox, attempt: int, used: Used) -> TaskResult:
     started = time.monotonic()
     folder = TrialFolder(job.work / f"{job.spec.instance_id}-{job.trial}-{attempt}")
     try:
@@ -121,17 +122,20 @@ def _attempt(job: TrialJob, sandbox: Sandbox, attempt: int, spent: Spent) -> Tas
                 door=door,
             )
             with sandbox.open(site) as place:
-                outcome, spent.sandbox_s = _solve(place, sandbox, folder)
+                outcome, used.sandbox_s = _solve(place, sandbox, folder)
         outcome = admission.judge(outcome)
-        spent.add(admission.usage)
-        result = _result(job, sandbox, outcome, attempt, time.monotonic() - started, spent)
+        used.add(admission.usage)
+        result = _result(job, sandbox, outcome, attempt, time.monotonic() - started, used)
         if POLICY[result.status].keep:
             _collect(folder, outcome, result)
             TrialStore(job.store).publish(folder.root, job.key.key)
             return result
+    except BudgetSpentError as error:
+        outcome = Outcome(status=TrialStatus.NOT_RUN, detail=error.what)
+        result = _result(job, sandbox, outcome, attempt, time.monotonic() - started, used)
     except Exception as error:
         outcome = Outcome(status=TrialStatus.INFRA_ERROR, detail=_explain(error))
-        result = _result(job, sandbox, outcome, attempt, time.monotonic() - started, spent)
+        result = _result(job, sandbox, outcome, attempt, time.monotonic() - started, used)
     shutil.rmtree(folder.root, ignore_errors=True)
     return result
 
@@ -223,7 +227,7 @@ def _result(
     outcome: Outcome,
     attempt: int,
     seconds: float,
-    spent: Spent,
+    used: Used,
 ) -> TaskResult:
     return TaskResult(
         instance_id=job.spec.instance_id,
@@ -239,11 +243,12 @@ def _result(
         database=job.spec.database,
         turns=outcome.turns,
         elapsed_s=round(seconds, 3),
-        sandbox_s=round(spent.sandbox_s, 3),
+        sandbox_s=round(used.sandbox_s, 3),
         attempts=attempt,
-        cost_usd=round(spent.cost_usd, 6),
-        tokens=spent.tokens,
-        refused=dict(spent.refused),
+        cost_usd=round(used.cost_usd, 6),
+        tokens=used.tokens,
+        refused=dict(used.refused),
+        budget_usd=job.relay.budget.per_trial_usd if job.relay and used.over_budget else None,
         versions=job.stack.versions | (client_versions() if job.relay else {}),
     )
 

@@ -19,6 +19,7 @@ from docker.types import LogConfig
 
 from stages.common.errors import UserError
 from stages.common.files import write_text
+from stages.relay.budget import BudgetSpentError
 from stages.relay.config import Mode, RelayConfig
 from stages.relay.control import ADDRESS, SOCKETS, Command, Do, Hello, Reply
 from stages.relay.credential import find_secret
@@ -190,7 +191,8 @@ class ContainerRelay:
             self._waiting.pop(number, None)
         if reply.error is not None:
             what, where, remedy = reply.error
-            raise UserError(what, where=where, remedy=remedy)
+            kind = BudgetSpentError if reply.spent else UserError
+            raise kind(what, where=where, remedy=remedy)
         return reply
 
     def _listen(self) -> None:
