@@ -42,6 +42,11 @@ plan: setup ## what a run would reuse, what it would rerun, and why
 	@dvc repro --quiet dates
 	@python -m stages.run.plan
 
+.PHONY: verify-dates
+verify-dates: setup ## build each known solution on its derived date and around it: is the date right, does it matter
+	@dvc repro --quiet dates
+	@python -m stages.dates.rebuild.verify
+
 .PHONY: task
 task: setup ## one task without DVC: TASK=<instance id> [MODEL=<choice>] [WITH="<overrides>"]
 	@python -m stages.task "$(TASK)" $(if $(MODEL),model=$(MODEL)) $(WITH)

@@ -56,10 +56,14 @@ class StackParams(Record):
 
 
 class DatesParams(Record):
-    """What the dates stage falls back to."""
+    """What the dates stage falls back to, and whether it proves what it found."""
 
     fallback: datetime.date
     """The day for a task whose gold holds no evidence of one."""
+    rebuild: bool
+    """Build the models that a task ships day by day, to prove its date."""
+    rebuild_s: float = Field(gt=0)
+    """Wall-clock limit of one task's rebuild, seconds."""
 
 
 class RetryParams(Record):

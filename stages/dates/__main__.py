@@ -13,9 +13,11 @@ from stages.common.console import make_console
 from stages.common.errors import UserError, main
 from stages.common.params import load_params
 from stages.dates.find import find_in_gold, find_in_suite
-from stages.dates.models import Evidence, GoldDate, write_gold_dates
-from stages.suite.models import read_audit
+from stages.dates.models import DateStatus, Evidence, GoldDate, write_gold_dates
+from stages.dates.rebuild.suite import prove_dates
+from stages.suite.models import read_audit, read_tasks
 
+TASKS = Path("results/suite/tasks.json")
 AUDIT = Path("results/suite_audit.json")
 DATES = Path("data/gold_build_dates.json")
 DETAILS = Path("results/dates.json")
@@ -35,8 +37,16 @@ def run(arguments: list[str] | None = None) -> int:
     if given.gold is None and given.out is None:
         if not AUDIT.is_file():
             raise UserError(f"no {AUDIT} here", remedy="python -m stages.suite")
-        fallback = given.fallback or load_params().dates.fallback
-        dates = find_in_suite(read_audit(AUDIT), fallback)
+        params, audit = load_params(), read_audit(AUDIT)
+        dates = find_in_suite(audit, given.fallback or params.dates.fallback)
+        if params.dates.rebuild and TASKS.is_file():
+            dates = prove_dates(
+                dates,
+                read_tasks(TASKS),
+                audit,
+                params.suite.gold_stack,
+                params.dates.rebuild_s,
+            )
         write_gold_dates(DATES, DETAILS, dates)
     elif given.gold is None or given.out is None:
         raise UserError("--gold and --out go together", remedy="give both, or neither")
@@ -68,8 +78,15 @@ def _print(dates: dict[str, GoldDate]) -> None:
     table = Table("task", "date", "status", "evidence")
     for task, found in dates.items():
         shown = _short(found.evidence) or found.note
+        if found.rebuild is not None and found.rebuild.clock_models:
+            models = found.rebuild.clock_models
+            more = f" and {len(models) - 1} more" if len(models) > 1 else ""
+            shown = f"rebuilt: {models[0]}{more} on {len(found.rebuild.tried)} days; {shown}"
         table.add_row(task, found.date.isoformat(), found.status, shown)
-    make_console().print(table)
+    console = make_console()
+    console.print(table)
+    count = Counter(found.status for found in dates.values())
+    console.print(", ".join(f"{count[status]} {status}" for status in DateStatus if count[status]))
 
 
 def _short(evidence: tuple[Evidence, ...]) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from stages.dates.models import DateStatus, Evidence, GoldDate, Rule
 
-CONCLUSIVE = frozenset({Rule.BUILD_STAMP, Rule.ELAPSED_TIME, Rule.PADDED_CALENDAR})
+CONCLUSIVE = frozenset(
+    {Rule.BUILD_STAMP, Rule.ELAPSED_TIME, Rule.CLOSED_INTERVAL, Rule.PADDED_CALENDAR}
+)
 """Rules that settle the day on their own."""
 _ORDER = list(Rule)
 _NEAR = datetime.timedelta(days=1)
@@ -56,12 +58,12 @@ def _rank(item: Evidence) -> tuple[int, str, str, str]:
 
 
 def _believed(evidence: list[Evidence]) -> tuple[list[Evidence], list[str]]:
-    """Leave out month spines that end before a recorded event: they are not the clock's."""
+    """Leave out period spines that end before a recorded event: they are not the clock's."""
     lows = [item.low for item in evidence if item.rule is Rule.RECORDED and item.low is not None]
     floor = max(lows, default=None)
     kept, dropped = [], []
     for item in evidence:
-        weak = item.rule is Rule.MONTH_SPINE
+        weak = item.rule in (Rule.MONTH_SPINE, Rule.WEEK_SPINE)
         if weak and floor is not None and item.high is not None and item.high < floor:
             dropped.append(f"{item.table}.{item.column} ends before an event of {floor}")
         else:

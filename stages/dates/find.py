@@ -8,10 +8,12 @@ from pathlib import Path
 import duckdb
 
 from stages.common.errors import UserError
-from stages.dates.database import open_gold, read_catalog
+from stages.dates.database import open_gold
 from stages.dates.decide import decide, fall_back
 from stages.dates.finders import find_evidence
+from stages.dates.finders.file import file_remark
 from stages.dates.models import GoldDate
+from stages.dates.profile import read_catalog
 from stages.suite.models import AuditEntry
 
 SUFFIXES = (".duckdb", ".db")
@@ -26,7 +28,8 @@ def find_gold_date(database: Path, fallback: datetime.date) -> GoldDate:
             findings = find_evidence(connection, read_catalog(connection))
     except duckdb.Error as error:
         return fall_back(fallback, f"{database.name} cannot be read: {_reason(error, database)}")
-    return decide(findings.evidence, findings.remarks, fallback)
+    remarks = [*findings.remarks, file_remark(database)]
+    return decide(findings.evidence, [item for item in remarks if item], fallback)
 
 
 def find_in_folder(folder: Path, fallback: datetime.date) -> GoldDate:

@@ -13,6 +13,8 @@ from stages.common.files import Record, read_json, write_json
 class DateStatus(StrEnum):
     """How sure a gold date is."""
 
+    PROVED = "proved"
+    """Shipped models, built on these days and on no other day beside them, give gold's tables."""
     EXACT = "exact"
     INTERVAL = "interval"
     CONFLICT = "conflict"
@@ -26,14 +28,20 @@ class Rule(StrEnum):
     """Tables stamped with one instant while they were built from tables without a stamp."""
     ELAPSED_TIME = "elapsed_time"
     """A date plus the time elapsed since then gives the same day, or month, in every row."""
+    CLOSED_INTERVAL = "closed_interval"
+    """One day stands wherever another column, otherwise the same, has no end yet."""
     PADDED_CALENDAR = "padded_calendar"
     """A calendar runs a round span beyond the day on which filled daily tables end."""
+    BUILD_DATE = "build_date"
+    """Built tables carry one day in every row, in a column named after the build."""
     DAILY_END = "daily_end"
     """The last day of daily tables that were filled long after their facts had ended."""
     SPINE_PASSED = "spine_passed"
     """Facts reach the day after a spine's last day."""
     SPINE_END = "spine_end"
     """The last day of a calendar with one row a day."""
+    WEEK_SPINE = "week_spine"
+    """The last week of a calendar with one row a week."""
     MONTH_SPINE = "month_spine"
     """The last month of a calendar with one row a month."""
     RECORDED = "recorded"
@@ -55,6 +63,21 @@ class Evidence(Record):
     """The day within these bounds that it points to most directly."""
 
 
+class Rebuild(Record):
+    """What building a task's shipped models day by day found."""
+
+    clock_models: tuple[str, ...]
+    """Shipped models that gold also holds as tables and that depend on the clock; sorted."""
+    tried: dict[str, str]
+    """Day to what was found on it."""
+    low: datetime.date | None
+    """First day on which gold is reproduced; null where none, or no end, was found."""
+    high: datetime.date | None
+    """Last day on which gold is reproduced."""
+    note: str = ""
+    """Why nothing was built, what was not compared, or what does not fit."""
+
+
 class GoldDate(Record):
     """A gold database's build day, with everything that speaks for it."""
 
@@ -65,6 +88,8 @@ class GoldDate(Record):
     evidence: tuple[Evidence, ...]
     note: str = ""
     """Why there is no evidence, what is in conflict, or which calendars were not believed."""
+    rebuild: Rebuild | None = None
+    """Null where none was tried: no project or start database, or switched off."""
 
 
 def read_gold_build_dates(path: Path) -> dict[str, datetime.date]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import duckdb
 
 from stages.common.sql import quote
-from stages.dates.database import Catalog, Column, Profile, Table, instant
+from stages.dates.database import Column, Table, instant
+from stages.dates.profile import Catalog, Profile
 
 DAY = datetime.timedelta(days=1)
 IDLE_DAYS = 28
@@ -35,6 +36,12 @@ _RECORDED = re.compile(
     r"|loaded|extracted|recorded)(_|$)|^_airbyte_|^_sdc_|^_dlt_",
     re.IGNORECASE,
 )
+_LOADED = re.compile(
+    r"(^|_)(synced|loaded|ingested|ingestion|inserted|insertion|extracted)(_|$)"
+    r"|^_airbyte_|^_sdc_|^_dlt_",
+    re.IGNORECASE,
+)
+"""Written by a loader: nobody ends a calendar with it."""
 _NOT_RECORDED = re.compile(r"until|expir|due|_end$|valid_to|next|plan|target", re.IGNORECASE)
 
 
@@ -44,10 +51,12 @@ class Shapes:
 
     calendars: tuple[Profile, ...]
     """One row a day, no gap, nothing but the day and its parts."""
+    weeks: tuple[Profile, ...]
+    """One row a week (or a week for each entity), no gap."""
     months: tuple[Profile, ...]
     """One row a month (or a month for each entity), no gap."""
-    month_tables: tuple[Profile, ...]
-    """Month-wise columns of other tables."""
+    period_tables: tuple[Profile, ...]
+    """Week-wise and month-wise columns of other tables."""
     filled: tuple[Profile, ...]
     """Daily tables that go on for at least `IDLE_DAYS` after their last fact."""
     recorded: tuple[Profile, ...]
@@ -61,29 +70,38 @@ def read_shapes(
 ) -> Shapes:
     """Sort the profiles; `leave_out` are columns already understood otherwise (stamps)."""
     omitted = set(leave_out)
-    profiles = [profile for profile in catalog.profiles if profile not in omitted]
-    calendars = [profile for profile in profiles if _is_calendar(profile)]
-    of_calendars = {profile.table for profile in calendars}
-    rest = [profile for profile in profiles if profile.table not in of_calendars]
-    months = [profile for profile in rest if _is_month_spine(profile)]
-    of_months = {profile.table for profile in months}
-    rest = [profile for profile in rest if profile.table not in of_months]
+    rest = [profile for profile in catalog.profiles if profile not in omitted]
+    calendars, rest = _split(rest, [profile for profile in rest if _is_calendar(profile)])
+    weeks, rest = _split(rest, [p for p in rest if p.dense_weeks and _is_spine(p)])
+    months, rest = _split(rest, [p for p in rest if p.dense_months and _is_spine(p)])
     filled = [profile for profile in rest if profile.dense_days and _is_idle(connection, profile)]
     facts = [profile for profile in rest if profile not in filled]
-    month_tables = [profile for profile in facts if profile.dense_months]
+    period_tables = {profile for profile in facts if profile.dense_weeks or profile.dense_months}
     return Shapes(
         calendars=tuple(calendars),
+        weeks=tuple(weeks),
         months=tuple(months),
-        month_tables=tuple(month_tables),
+        period_tables=tuple(profile for profile in facts if profile in period_tables),
         filled=tuple(filled),
         recorded=tuple(profile for profile in facts if is_recorded(profile.column)),
-        facts=tuple(profile for profile in facts if profile not in month_tables),
+        facts=tuple(profile for profile in facts if profile not in period_tables),
     )
+
+
+def _split(profiles: list[Profile], chosen: list[Profile]) -> tuple[list[Profile], list[Profile]]:
+    """The chosen columns, and those of all other tables."""
+    tables = {profile.table for profile in chosen}
+    return chosen, [profile for profile in profiles if profile.table not in tables]
 
 
 def is_recorded(column: Column) -> bool:
     """True where the name says that the value is the time of something already done."""
     return bool(_RECORDED.search(column.name)) and not _NOT_RECORDED.search(column.name)
+
+
+def is_loaded(column: Column) -> bool:
+    """True where the name says that a loader wrote the value."""
+    return bool(_LOADED.search(column.name))
 
 
 def is_dimension(table: Table) -> bool:
@@ -114,6 +132,11 @@ def round_spans(day: datetime.date) -> set[datetime.date]:
     return spans | {add_months(day, months) for months in (1, 2, 3, 6, 12, 24)}
 
 
+def odd_spans(day: datetime.date) -> set[datetime.date]:
+    """Days that a calendar may run to as well, though seldom: they make a reading doubtful."""
+    return {day + DAY * n for n in (10, 15, 21, 31, 45, 61, 91, 92, 100, 120, 181, 183, 366)}
+
+
 def month_end(day: datetime.date) -> datetime.date:
     """The last day of the day's month."""
     return day.replace(day=calendar.monthrange(day.year, day.month)[1])
@@ -138,6 +161,28 @@ def ends_with(
     return None
 
 
+def counted_to(shapes: Shapes, end: datetime.date, counted: Profile) -> Profile | None:
+    """The facts that time may have been counted up to, if it gives `end` in every row.
+
+    They end on that day, or in the month or year that ends on it or on the day before; or, in
+    another time zone, less than a day before. In a month or year they may not be the `counted`
+    starts themselves, which a later build continues, nor what a loader wrote.
+    """
+    closed = end if (end + DAY).day == 1 else end - DAY if end.day == 1 else None
+    since = closed and closed.replace(day=1, month=1 if closed.month == 12 else closed.month)
+    name = counted.column.name.lower()
+    for fact in shapes.facts:
+        last = fact.last
+        if fact is counted:
+            continue
+        if last == end or (last == end - DAY and fact.column.type == "TIMESTAMP WITH TIME ZONE"):
+            return fact
+        doubtful = fact.column.name.lower() == name or is_loaded(fact.column)
+        if closed and since and since <= last <= closed and not doubtful:
+            return fact
+    return None
+
+
 def _is_calendar(profile: Profile) -> bool:
     if not profile.dense_days:
         return False
@@ -151,9 +196,7 @@ def _is_calendar(profile: Profile) -> bool:
     )
 
 
-def _is_month_spine(profile: Profile) -> bool:
-    if not profile.dense_months:
-        return False
+def _is_spine(profile: Profile) -> bool:
     if _SPINE_NAME.search(profile.table.name):
         return True
     others = [column for column in profile.table.columns if column != profile.column]
@@ -163,9 +206,9 @@ def _is_month_spine(profile: Profile) -> bool:
 def _is_idle(connection: duckdb.DuckDBPyConnection, profile: Profile) -> bool:
     """Tell whether a daily table was filled up beyond its facts.
 
-    A column that is zero or NULL somewhere is a measure, and its last day is the last on
-    which it is neither. A column that never is must look on the last day as it does over
-    all (an entity's attribute), else it is a fact that reaches the end.
+    A column that is zero or NULL throughout the last four weeks is a measure whose facts had
+    ended. Any other must be an entity's attribute: never zero nor NULL, and on the last day
+    of the same range as over all; else it is a fact that reaches the end.
     """
     columns = [
         column
@@ -174,26 +217,24 @@ def _is_idle(connection: duckdb.DuckDBPyConnection, profile: Profile) -> bool:
     ]
     if not columns:
         return False
-    values = ", ".join(f"{quote(column.name)} AS v{i}" for i, column in enumerate(columns))
-    at_end = f"d = DATE '{profile.last}'"
-    parts = ", ".join(
-        f"max(d) FILTER (v{i} <> 0), count(*) FILTER (v{i} IS NULL OR v{i} = 0), "
-        f"coalesce(min(v{i}) = min(v{i}) FILTER ({at_end}) "
-        f"AND max(v{i}) = max(v{i}) FILTER ({at_end}), false)"
-        for i in range(len(columns))
-    )
+    day = f"{instant(profile.column)}::DATE"
+    tail = profile.last - IDLE_DAYS * DAY
+    parts = ", ".join(f"bool_or({quote(column.name)} <> 0)" for column in columns)
     row = connection.execute(
-        f"SELECT {parts} FROM (SELECT {instant(profile.column)}::DATE AS d, {values} "
-        f"FROM {profile.table.sql})"
+        f"SELECT {parts} FROM {profile.table.sql} WHERE {day} > DATE '{tail}'"
     ).fetchone()
     assert row is not None
-    measures = 0
-    for i in range(len(columns)):
-        active, empty, attribute = row[3 * i : 3 * i + 3]
-        if empty:
-            measures += 1
-            if active is not None and (profile.last - active).days < IDLE_DAYS:
-                return False
-        elif not attribute:
-            return False
-    return measures > 0
+    alive = [column for column, value in zip(columns, row, strict=True) if value]
+    if len(alive) == len(columns):
+        return False
+    if not alive:
+        return True
+    at_end = f"FILTER ({day} = DATE '{profile.last}')"
+    parts = ", ".join(
+        f"count(*) = count(nullif({v}, 0)) AND min({v}) = min({v}) {at_end} "
+        f"AND max({v}) = max({v}) {at_end}"
+        for v in (quote(column.name) for column in alive)
+    )
+    row = connection.execute(f"SELECT {parts} FROM {profile.table.sql}").fetchone()
+    assert row is not None
+    return all(row)

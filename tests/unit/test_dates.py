@@ -8,8 +8,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from benchmarks.gold.build import build_one
+from benchmarks.gold.kinds import KINDS
+from stages.dates.database import open_gold
 from stages.dates.find import find_gold_date, find_in_folder
 from stages.dates.models import DateStatus, GoldDate, Rule
+from stages.dates.profile import Profile, read_catalog
 
 PINNED = datetime.date(2024, 9, 8)
 
@@ -88,14 +92,20 @@ def test_build_stamp_settles_whether_the_spine_includes_its_day(tmp_path: Path, 
     assert (found.status, found.date) == (DateStatus.EXACT, day(built))
 
 
-def test_event_recorded_on_the_day_after_makes_the_spine_exclusive(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("_synced", DateStatus.EXACT), ("created_at", DateStatus.INTERVAL)],
+)
+def test_only_what_a_loader_wrote_on_the_day_after_makes_the_spine_exclusive(
+    tmp_path: Path, name: str, status: DateStatus
+) -> None:
     found = date_of(
         tmp_path,
         spine("date_spine", "2020-01-01", "2023-05-17"),
         filled("daily_activity", "2020-01-01", "2023-05-17"),
-        "CREATE TABLE audit AS SELECT 1 AS id, TIMESTAMP '2023-05-18 07:00:00' AS created_at",
+        f"CREATE TABLE audit AS SELECT 1 AS id, TIMESTAMP '2023-05-18 07:00:00' AS {name}",
     )
-    assert (found.status, found.date) == (DateStatus.EXACT, day("2023-05-18"))
+    assert (found.status, found.date) == (status, day("2023-05-18"))
 
 
 def test_facts_on_the_day_after_a_bare_spine_may_also_be_what_it_ends_with(
@@ -401,23 +411,89 @@ def test_elapsed_time_that_gives_one_day_in_every_row_is_the_build_day(
     assert (found.status, found.date) == (DateStatus.EXACT, day("2023-05-17"))
 
 
-def test_elapsed_whole_months_give_the_month(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "counted",
+    [
+        "date_diff('month', started, {0})",
+        "date_sub('month', started, {0})",
+        "ceil(({0} - started) / 30.4375)::INTEGER",
+        "round(({0} - started) / 30)::INTEGER",
+    ],
+)
+def test_elapsed_whole_months_give_bounds_whatever_way_they_were_counted(
+    tmp_path: Path, counted: str
+) -> None:
+    built = "DATE '2023-05-17'"
     found = date_of(
         tmp_path,
         f"CREATE TABLE crm__accounts AS SELECT started, "
-        f"date_diff('month', started, DATE '2023-05-17') AS active_months FROM {STARTS}",
+        f"{counted.format(built)} AS active_months FROM {STARTS}",
     )
     assert found.status is DateStatus.INTERVAL
-    assert (found.low, found.high) == (day("2023-05-01"), day("2023-05-31"))
+    assert found.low is not None and found.high is not None
+    assert found.low <= day("2023-05-17") <= found.high
+    assert (found.high - found.low).days <= 95
 
 
-@pytest.mark.parametrize("last_order", ["2023-05-17", "2023-05-16"])
+def test_years_of_many_birthdays_narrow_the_build_to_days(tmp_path: Path) -> None:
+    found = date_of(
+        tmp_path,
+        "CREATE TABLE crm__people AS SELECT born, date_sub('year', born, DATE '2023-05-17') AS age "
+        "FROM (SELECT DATE '1950-01-01' + 61 * i::INTEGER AS born FROM range(300) r(i))",
+        "CREATE TABLE visits AS SELECT TIMESTAMP '2023-04-01 10:00:00' AS created_at",
+    )
+    assert found.low is not None and found.high is not None
+    assert found.low <= day("2023-05-17") <= found.high
+    assert (found.high - found.low).days <= 21
+
+
+@pytest.mark.parametrize(
+    "elapsed",
+    [
+        "{0} - started AS age",
+        "epoch({0} - started) / 86400 AS days_since",
+        "epoch({0} - started) / 86400 / 365.25 AS age_years",
+        "date_sub('second', started, {0}) AS elapsed_seconds",
+        "date_diff('hour', started, {0}) AS hours_since",
+    ],
+)
+def test_elapsed_instants_give_the_day(tmp_path: Path, elapsed: str) -> None:
+    value = elapsed.format("TIMESTAMP '2023-05-17 15:16:17'")
+    found = date_of(
+        tmp_path,
+        f"CREATE TABLE crm__accounts AS SELECT started, {value} FROM (SELECT TIMESTAMP "
+        "'2020-01-01 03:04:05' + to_seconds(i * 987654) AS started FROM range(50) r(i))",
+    )
+    assert (found.status, found.date) == (DateStatus.EXACT, day("2023-05-17"))
+
+
+@pytest.mark.parametrize(("unit", "step"), [("week", "weeks"), ("month", "months")])
+def test_whole_units_that_end_on_one_day_give_it(tmp_path: Path, unit: str, step: str) -> None:
+    found = date_of(
+        tmp_path,
+        f"CREATE TABLE crm__accounts AS SELECT (DATE '2023-05-17' - to_{step}(i::INTEGER))::DATE "
+        f"AS started, i AS {unit}s_active FROM range(1, 20) r(i) WHERE i % 4 > 0",
+    )
+    assert (found.status, found.date) == (DateStatus.EXACT, day("2023-05-17"))
+
+
+def test_cohorts_end_with_their_month_whatever_the_day(tmp_path: Path) -> None:
+    found = date_of(
+        tmp_path,
+        "CREATE TABLE crm__cohorts AS SELECT (DATE '2023-05-01' - to_months(i::INTEGER))::DATE "
+        "AS cohort, i AS months_since FROM range(1, 20) r(i) WHERE i % 4 > 0",
+    )
+    assert found.status is DateStatus.INTERVAL
+    assert found.high is not None and found.high >= day("2023-05-31")
+
+
+@pytest.mark.parametrize("last_order", ["2023-05-17 00:00:00+00", "2023-05-16 22:00:00+00"])
 def test_elapsed_time_up_to_the_end_of_the_data_gives_an_earliest_day_alone(
     tmp_path: Path, last_order: str
 ) -> None:
     found = date_of(
         tmp_path,
-        f"CREATE TABLE orders AS SELECT DATE '{last_order}' AS ordered",
+        f"CREATE TABLE orders AS SELECT TIMESTAMPTZ '{last_order}' AS ordered",
         f"CREATE TABLE crm__accounts AS SELECT started, "
         f"DATE '2023-05-17' - started AS days_since_start FROM {STARTS}",
     )
@@ -429,17 +505,26 @@ def test_elapsed_time_up_to_the_end_of_the_data_gives_an_earliest_day_alone(
     assert found.date == day("2023-05-17")
 
 
-def test_elapsed_time_up_to_a_month_s_end_may_be_a_report_s_day(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("end", "last_order", "status"),
+    [
+        ("2023-05-31", "2023-05-09", DateStatus.INTERVAL),
+        ("2023-06-01", "2023-05-09", DateStatus.INTERVAL),
+        ("2023-05-31", "2023-03-09", DateStatus.EXACT),
+        ("2022-12-31", "2022-03-09", DateStatus.INTERVAL),
+        ("2022-12-31", "2021-12-09", DateStatus.EXACT),
+    ],
+)
+def test_elapsed_time_up_to_a_month_s_or_year_s_end_may_be_a_report_s_day_if_facts_lie_in_it(
+    tmp_path: Path, end: str, last_order: str, status: DateStatus
+) -> None:
     found = date_of(
         tmp_path,
+        f"CREATE TABLE orders AS SELECT DATE '{last_order}' AS ordered",
         f"CREATE TABLE crm__accounts AS SELECT started, "
-        f"DATE '2023-05-31' - started AS days_since_start FROM {STARTS}",
+        f"DATE '{end}' - started AS days_since_start FROM {STARTS}",
     )
-    assert (found.status, found.low, found.high) == (
-        DateStatus.INTERVAL,
-        day("2023-05-31"),
-        None,
-    )
+    assert (found.status, found.date, found.low) == (status, day(end), day(end))
 
 
 ACCOUNTS = f"CREATE TABLE accounts AS SELECT started FROM {STARTS}"
@@ -493,6 +578,103 @@ def test_intervals_that_are_still_open_are_closed_with_the_build_day(tmp_path: P
 def test_open_rows_count_only_where_every_closed_row_adds_up_to_its_end(tmp_path: Path) -> None:
     more = "INSERT INTO accounts VALUES ('2020-01-01')"
     assert date_of(tmp_path, ACCOUNTS, more, loans("5")).status is DateStatus.FALLBACK
+
+
+RENTALS = (
+    "CREATE TABLE rentals AS SELECT i AS id, DATE '2020-01-01' + 2 * i::INTEGER AS begun, "
+    "CASE WHEN i % 3 > 0 THEN DATE '2020-01-11' + 3 * i::INTEGER END AS ended FROM range(20) r(i)"
+)
+
+
+@pytest.mark.parametrize("kept", ["ended", "ended AS ended_on, ended"])
+def test_open_ends_that_were_filled_with_one_day_give_it(tmp_path: Path, kept: str) -> None:
+    columns = kept.removesuffix("ended") + "coalesce(ended, DATE '2023-05-17') AS ended"
+    statement = f"CREATE TABLE fct_rentals AS SELECT id, begun, {columns} FROM rentals"
+    found = date_of(tmp_path, RENTALS, statement)
+    assert (found.status, found.date) == (DateStatus.EXACT, day("2023-05-17"))
+    assert Rule.CLOSED_INTERVAL in {item.rule for item in found.evidence}
+
+
+@pytest.mark.parametrize(
+    ("fill", "statement"),
+    [
+        ("DATE '2023-05-17' + id::INTEGER", "SELECT 1"),
+        ("DATE '9999-12-31'", "SELECT 1"),
+        ("DATE '2099-12-31'", "SELECT 1"),
+        ("DATE '2023-05-17'", "UPDATE rentals SET ended = '2020-02-02' WHERE id = 1"),
+    ],
+    ids=["another for each row", "placeholder", "a year's end", "not the source's ends"],
+)
+def test_open_ends_filled_otherwise_give_none(tmp_path: Path, fill: str, statement: str) -> None:
+    model = (
+        f"CREATE TABLE fct_rentals AS SELECT id, begun, coalesce(ended, {fill}) AS ended "
+        "FROM rentals"
+    )
+    found = date_of(tmp_path, RENTALS, model, statement)
+    assert found.status is DateStatus.FALLBACK
+
+
+def test_weekly_spine_allows_its_last_week_and_the_next(tmp_path: Path) -> None:
+    found = date_of(
+        tmp_path,
+        "CREATE TABLE week_spine AS SELECT d::DATE AS week_start FROM "
+        "generate_series(DATE '2021-01-04', DATE '2023-05-15', INTERVAL 7 DAY) s(d)",
+        "CREATE TABLE balances AS SELECT week_start, 100 AS amount FROM week_spine",
+    )
+    assert (found.status, found.low, found.high) == (
+        DateStatus.INTERVAL,
+        day("2023-05-15"),
+        day("2023-05-28"),
+    )
+
+
+def test_one_mart_s_stamp_counts_only_where_its_name_says_what_it_is(tmp_path: Path) -> None:
+    for name, status in (("dbt_loaded_at", DateStatus.EXACT), ("seen", DateStatus.FALLBACK)):
+        found = date_of(
+            tmp_path,
+            "DROP TABLE IF EXISTS stg_x",
+            "DROP TABLE IF EXISTS fct_x",
+            "CREATE TABLE stg_x AS SELECT i AS id, 'n' || i AS title FROM range(5) r(i)",
+            f"CREATE TABLE fct_x AS SELECT *, TIMESTAMP '2023-05-17 01:02:03' AS {name} FROM stg_x",
+        )
+        assert found.status is status
+
+
+def test_a_run_over_midnight_gives_both_days(tmp_path: Path) -> None:
+    found = date_of(
+        tmp_path,
+        *stamped("TIMESTAMP '2023-05-17 23:59:58'"),
+        "UPDATE stg_products SET built_at = TIMESTAMP '2023-05-18 00:00:03'",
+    )
+    assert (found.status, found.low, found.high) == (
+        DateStatus.INTERVAL,
+        day("2023-05-17"),
+        day("2023-05-18"),
+    )
+
+
+def test_the_file_s_own_version_is_told_and_bounds_nothing(tmp_path: Path) -> None:
+    found = date_of(tmp_path, "CREATE TABLE a AS SELECT 1 AS id")
+    assert f"created by DuckDB v{duckdb.__version__}" in found.note
+    assert (found.status, found.low, found.high) == (DateStatus.FALLBACK, None, None)
+
+
+def test_small_tables_read_whole_look_as_they_do_by_aggregates(tmp_path: Path) -> None:
+    path = tmp_path / "gold.duckdb"
+    for number, kind in enumerate(KINDS):
+        build_one(path, number, kind, seed=5)
+        with open_gold(path) as connection:
+            whole, summed = (read_catalog(connection, small=size) for size in (10**9, 0))
+        assert whole.rows and not summed.rows
+        assert [_shape(item) for item in whole.profiles] == [
+            _shape(item) for item in summed.profiles
+        ]
+
+
+def _shape(item: Profile) -> tuple[object, ...]:
+    dense = (item.dense_days, item.dense_weeks, item.dense_months)
+    held = (item.table_rows, item.values, item.lowest, item.highest, item.constant)
+    return (item.table.label, item.column.name, *held, *dense, any(dense) and item.unique)
 
 
 def test_one_row_beyond_the_first_that_does_not_add_up_refutes_it(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Gold databases built at known days, by models of many kinds."""
