@@ -42,7 +42,19 @@ def run() -> int:
     write_verdicts(VERDICTS, verdicts)
     counts = {word: sum(_word(item) == word for item in verdicts) for word in WORDS.values()}
     print(", ".join(f"{count} {word}" for word, count in counts.items()))
+    for line in disagreements(verdicts):
+        print(line)
     return 0
+
+
+def disagreements(verdicts: list[TaskVerdict]) -> list[str]:
+    """A line for each table on which the official and the strict verdict differ, and why."""
+    return [
+        f"disagree {verdict.instance_id}/{verdict.trial} {table.table}: {table.disagreement}"
+        for verdict in verdicts
+        for table in verdict.tables
+        if table.disagreement is not None
+    ]
 
 
 WORDS = {True: "pass", False: "fail", None: "unscored"}

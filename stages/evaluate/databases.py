@@ -11,24 +11,30 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 from types import TracebackType
 from typing import Any
 
 import duckdb
-import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from stages.common.sql import quote
 from stages.evaluate.models import Reason, Resolution
+from stages.evaluate.table import Table, open_table
 from stages.suite.tables import respelled
 
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "enable_external_access": False,
+    "memory_limit": "384MB",
     "python_enable_replacements": False,
+    "temp_directory": str(Path(gettempdir()) / "graded-tables"),
 }
-"""A name that is no table must not turn into a file, a Python variable or a download."""
+"""A name that is no table must not turn into a file, a Python variable or a download.
+
+What does not fit into memory goes into the temporary folder, as a database's own is read only.
+"""
 
 NO_SUCH_TABLE = (
     duckdb.BinderException,
@@ -54,9 +60,12 @@ class ReadError(Exception):
 
 @dataclass(frozen=True)
 class Reading:
-    """A graded table's rows, and what it took to find them beyond the official lookup."""
+    """A graded table, and what it took to find it beyond the official lookup.
 
-    frame: pd.DataFrame
+    The table can be read as long as its `GradedDatabase` is open.
+    """
+
+    table: Table
     resolutions: tuple[Resolution, ...]
 
 
@@ -90,11 +99,6 @@ def open_database(path: Path) -> duckdb.DuckDBPyConnection:
         raise ReadError(
             Reason.UNREADABLE, f"{path.name} cannot be opened: {first_line(error)}"
         ) from error
-
-
-def read_unquoted(connection: duckdb.DuckDBPyConnection, name: str) -> pd.DataFrame:
-    """A table under its name as it stands, as officially: a reserved word raises."""
-    return connection.execute(f"SELECT * FROM {name}").fetchdf()
 
 
 def has_views(path: Path) -> bool:
@@ -180,11 +184,10 @@ class GradedDatabase:
         ).fetchall()
         return [_Entry(schema, name, is_view) for schema, name, is_view in rows]
 
-    def _read_officially(self, name: str) -> pd.DataFrame:
+    def _read_officially(self, name: str) -> Table:
+        """A table under its name as it stands, as officially: a reserved word raises."""
         view = self._view_behind(name)
-        if view is None:
-            return read_unquoted(self._connection, name)
-        return read_unquoted(self._frozen_source(view), name)
+        return open_table(self._connection if view is None else self._frozen_source(view), name)
 
     def _view_behind(self, name: str) -> _Entry | None:
         """The view that DuckDB takes an unquoted name for; None where it is none or no parse."""
@@ -211,10 +214,10 @@ class GradedDatabase:
                     return entry, tuple(sorted(marks or {Resolution.QUOTED_NAME}))
         return None
 
-    def _read_entry(self, entry: _Entry) -> pd.DataFrame:
+    def _read_entry(self, entry: _Entry) -> Table:
         source = self._frozen_source(entry) if entry.is_view else self._connection
         try:
-            return read_unquoted(source, quote(entry.schema, entry.name))
+            return open_table(source, quote(entry.schema, entry.name))
         except Exception as error:
             raise ReadError(
                 Reason.UNREADABLE, f"table {entry.name} cannot be read: {first_line(error)}"

@@ -8,57 +8,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import duckdb
-import numpy as np
-import numpy.typing as npt
-import pandas as pd
-from pandas.api.extensions import ExtensionDtype
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from stages.common.errors import UserError, main
-from stages.evaluate.databases import first_line, open_database, read_unquoted
+from stages.evaluate.columns import Columns, EvaluatorError, UnforeseenTypeError
+from stages.evaluate.databases import first_line, open_database
+from stages.evaluate.matching import first_difference, matches
+from stages.evaluate.table import Table, open_table
 
-TOLERANCE = 1e-2
-"""Numbers agree within it, or within `math.isclose`'s own relative 1e-9."""
-
-NUMBER = (int, float)
-CHUNK = 65_536
-"""Cells that are Python objects at a time, so that one long column is not held twice."""
-
-PLAIN = (
-    pd.BooleanDtype,
-    pd.CategoricalDtype,
-    pd.Int8Dtype,
-    pd.Int16Dtype,
-    pd.Int32Dtype,
-    pd.Int64Dtype,
-    pd.StringDtype,
-    pd.UInt8Dtype,
-    pd.UInt16Dtype,
-    pd.UInt32Dtype,
-    pd.UInt64Dtype,
-)
-"""Extension types whose values come through a transpose of two rows or more as they are."""
-
-Side = Literal["gold", "result"]
-Vector = npt.NDArray[Any]
-
-
-class EvaluatorError(Exception):
-    """The official evaluator raises here, outside every handler of its own."""
-
-    def __init__(self, side: Side, text: str) -> None:
-        super().__init__(side, text)
-        self.side = side
-        """Whose table it raises on."""
-        self.text = text
+__all__ = ["Case", "Comparison", "EvaluatorError", "compare", "judge"]
 
 
 @dataclass(frozen=True)
@@ -72,14 +37,12 @@ class Comparison:
     """One sentence: row counts, and what the first unmatched column lacks."""
 
 
-def compare(
-    gold: pd.DataFrame, result: pd.DataFrame, columns: Sequence[int], ignore_order: bool
-) -> Comparison:
+def compare(gold: Table, result: Table, columns: Sequence[int], ignore_order: bool) -> Comparison:
     """Look for each graded column of gold among the result's columns, whatever their names.
 
     Args:
-        gold: The gold table, as DuckDB hands it to pandas.
-        result: The trial's table, likewise.
+        gold: The gold table.
+        result: The trial's table.
         columns: Graded positions in gold, which may repeat; empty grades all.
         ignore_order: Sort each column by itself before comparing; rows are then not kept.
 
@@ -88,175 +51,64 @@ def compare(
 
     Rules: `duckdb_match` in xlang-ai/Spider2, `spider2-dbt/evaluation_suite/eval_utils.py`.
     """
-    wanted = _graded(gold, columns)
-    expected = _Columns(wanted, "gold", ignore_order)
-    offered = _Columns(result, "result", ignore_order)
-    positions = list(columns) or list(range(gold.shape[1]))
+    width = len(gold.columns)
+    if any(not -width <= position < width for position in columns):
+        text = f"graded positions {list(columns)} do not fit gold's {width} columns"
+        raise EvaluatorError("gold", text)
+    positions = list(columns) or list(range(width))
+    for whole in (False, True):
+        expected = Columns(gold, positions, "gold", ignore_order, whole=whole)
+        offered = Columns(result, range(len(result.columns)), "result", ignore_order, whole=whole)
+        try:
+            return _compare(expected, offered, positions)
+        except UnforeseenTypeError:
+            continue
+    raise AssertionError("a frame that is read whole has the types that it has")
+
+
+def _compare(gold: Columns, result: Columns, positions: Sequence[int]) -> Comparison:
     unmatched = [
         at
-        for at in range(len(expected))
-        if not any(_equal(expected[at], offered[other]) for other in _likely(wanted, at, result))
+        for at in range(len(gold))
+        if not any(matches(gold, at, result, other) for other in _likely(gold, at, result))
     ]
-    rows = f"gold has {len(gold)} rows, the result {len(result)}"
+    rows = f"gold has {gold.rows} rows, the result {result.rows}"
     if not unmatched:
         return Comparison(True, (), f"all {len(positions)} graded columns found; {rows}")
     first = unmatched[0]
-    name = str(wanted.columns[first])
     detail = (
-        f"{len(unmatched)} of {len(positions)} graded columns found no match, first {name!r} "
-        f"(position {positions[first]}): {_difference(expected, offered, wanted, first, result)}; "
-        f"{rows}"
+        f"{len(unmatched)} of {len(positions)} graded columns found no match, first "
+        f"{gold.names[first]!r} (position {positions[first]}): "
+        f"{_difference(gold, first, result)}; {rows}"
     )
     return Comparison(False, tuple(positions[at] for at in unmatched), detail)
 
 
-def _graded(gold: pd.DataFrame, columns: Sequence[int]) -> pd.DataFrame:
-    if not columns:
-        return gold
-    try:
-        return gold.iloc[:, list(columns)]
-    except IndexError:
-        raise EvaluatorError(
-            "gold",
-            f"graded positions {list(columns)} do not fit gold's {gold.shape[1]} columns",
-        ) from None
-
-
-class _Columns:
-    """A frame's columns after the official conversion, each sorted when order is ignored.
-
-    The conversion goes through one array for the whole frame, so a column's values depend on
-    the dtype that all columns have in common: integers beside floats become floats, and a
-    frame of nanosecond timestamps becomes integers.
-    """
-
-    def __init__(self, frame: pd.DataFrame, side: Side, in_any_order: bool) -> None:
-        try:
-            self._matrix = _common_array(frame)
-        except Exception as error:
-            text = f"{side}'s columns have no common type: {type(error).__name__}: {error}"
-            raise EvaluatorError(side, text) from error
-        self.in_any_order = in_any_order
-        self._sorted: dict[int, Vector | None] = {}
-
-    def __len__(self) -> int:
-        return int(self._matrix.shape[1])
-
-    def __getitem__(self, position: int) -> Vector | None:
-        """One column; None where its values cannot be put in order, which matches nothing."""
-        column: Vector = self._matrix[:, position]
-        if not self.in_any_order:
-            return column
-        if position not in self._sorted:
-            self._sorted[position] = _in_order(column)
-        return self._sorted[position]
-
-
-def _common_array(frame: pd.DataFrame) -> Vector:
-    """What pandas makes of the transposed frame, transposed back: rows by columns.
-
-    Transposing a frame whose columns all have one extension type builds an array for each row,
-    over a hundred microseconds a piece. It is done only where it changes the outcome: a single
-    row loses its type, and time stamps past the years that Python knows raise.
-    """
-    kinds = set(frame.dtypes)
-    kind = next(iter(kinds)) if len(kinds) == 1 else None
-    if not isinstance(kind, ExtensionDtype):
-        return frame.to_numpy()
-    if len(frame) > 1 and (
-        isinstance(kind, PLAIN)
-        or (isinstance(kind, pd.DatetimeTZDtype) and _within_known_years(frame))
-    ):
-        return frame.astype(object).to_numpy()
-    return frame.transpose().to_numpy().T
-
-
-def _within_known_years(frame: pd.DataFrame) -> bool:
-    """Whether every timestamp lies safely within the years 1 to 9999 that Python knows."""
-    low, high = (np.datetime64(day, "s") for day in ("0002-01-01", "9998-12-31"))
-    for _, column in frame.items():
-        moments = column.dropna().to_numpy(dtype="datetime64[s]")
-        if bool(((moments < low) | (moments > high)).any()):
-            return False
-    return True
-
-
-def _in_order(column: Vector) -> Vector | None:
-    """The column sorted by None-ness, text, number-ness, in this order, as officially."""
-    try:
-        keys = [(cell is None, str(cell), isinstance(cell, NUMBER)) for cell in column.tolist()]
-    except MemoryError:
-        raise
-    except Exception:
-        return None
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    return column[np.array(order, dtype=np.intp)]
-
-
-def _likely(gold: pd.DataFrame, at: int, result: pd.DataFrame) -> Iterator[int]:
+def _likely(gold: Columns, at: int, result: Columns) -> Iterator[int]:
     """Every position of the result, the one with the same name first: only the speed differs."""
     first = _namesake(gold, at, result)
     if first is not None:
         yield first
-    yield from (position for position in range(result.shape[1]) if position != first)
+    yield from (position for position in range(len(result)) if position != first)
 
 
-def _namesake(gold: pd.DataFrame, at: int, result: pd.DataFrame) -> int | None:
-    name = str(gold.columns[at]).lower()
-    return next((i for i, other in enumerate(result.columns) if str(other).lower() == name), None)
+def _namesake(gold: Columns, at: int, result: Columns) -> int | None:
+    name = gold.names[at].lower()
+    return next((i for i, other in enumerate(result.names) if other.lower() == name), None)
 
 
-def _equal(gold: Vector | None, result: Vector | None) -> bool:
-    """Whether two columns have the same length and agree in every cell."""
-    if gold is None or result is None or len(gold) != len(result):
-        return False
-    for start in range(0, len(gold), CHUNK):
-        pairs = zip(
-            gold[start : start + CHUNK].tolist(),
-            result[start : start + CHUNK].tolist(),
-            strict=True,
-        )
-        if not all(_agree(ours, theirs) for ours, theirs in pairs):
-            return False
-    return True
-
-
-def _agree(gold: Any, result: Any) -> bool:
-    """Whether two cells agree; values that cannot be compared (lists of several) do not."""
-    kind = type(gold)
-    if kind is type(result) and (kind is float or kind is str) and gold == result:
-        return True
-    try:
-        if bool(pd.isna(gold)) and bool(pd.isna(result)):
-            return True
-        if isinstance(gold, NUMBER) and isinstance(result, NUMBER):
-            return math.isclose(float(gold), float(result), abs_tol=TOLERANCE)
-        return not bool(gold != result)
-    except MemoryError:
-        raise
-    except Exception:
-        return False
-
-
-def _difference(
-    expected: _Columns, offered: _Columns, wanted: pd.DataFrame, at: int, result: pd.DataFrame
-) -> str:
+def _difference(gold: Columns, at: int, result: Columns) -> str:
     """What the result's column of the same name has instead, or that there is none."""
-    namesake = _namesake(wanted, at, result)
+    namesake = _namesake(gold, at, result)
     if namesake is None:
         return "the result has no column of that name, and no other equals it"
-    gold, other = expected[at], offered[namesake]
-    if gold is None or other is None:
-        return "its values cannot be put in order"
-    if len(gold) != len(other):
+    if gold.rows != result.rows:
         return "the number of rows differs"
-    row = next(
-        row
-        for row in range(len(gold))
-        if not _agree(gold[row : row + 1].tolist()[0], other[row : row + 1].tolist()[0])
-    )
-    ours, theirs = (_short(vector[row : row + 1].tolist()[0]) for vector in (gold, other))
-    at_row = f"at row {row + 1}{' of the sorted column' if expected.in_any_order else ''}"
+    found = first_difference(gold, at, result, namesake)
+    if found is None:
+        return "its values differ"
+    row, ours, theirs = found[0], _short(found[1]), _short(found[2])
+    at_row = f"at row {row + 1}{' of the sorted column' if gold.in_any_order else ''}"
     return f"{at_row} gold has {ours}, the result's column of that name {theirs}"
 
 
@@ -320,12 +172,12 @@ class _Tables:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def read(self, name: str) -> pd.DataFrame:
+    def read(self, name: str) -> Table:
         """A table or view under its unquoted name; raises whatever DuckDB raises."""
         if self._connection is None:
             self._connection = open_database(self._path)
         try:
-            return read_unquoted(self._connection, name)
+            return open_table(self._connection, name)
         except BaseException:
             self._close()
             raise

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
-from stages.evaluate.databases import GradedDatabase, ReadError, Reading
-from stages.evaluate.models import Reason, Resolution, TableVerdict, TaskVerdict
+import duckdb
+
+from stages.evaluate.databases import GradedDatabase, ReadError, Reading, first_line
+from stages.evaluate.diagnose import diagnose
+from stages.evaluate.disagree import disagreement
+from stages.evaluate.models import (
+    Cause,
+    Diagnosis,
+    Reason,
+    Resolution,
+    TableVerdict,
+    TaskVerdict,
+)
 from stages.evaluate.official import EvaluatorError, compare
+from stages.evaluate.strict import compare_strictly, graded_positions
+from stages.evaluate.table import Table
 from stages.run.models import TrialStatus
 from stages.suite.models import Evaluation
 
 EVERY_TABLE = "*"
 """Stands for gold's tables where the config lists none and gold cannot be read."""
+
+UNCOUNTABLE = (duckdb.Error, MemoryError)
+"""What DuckDB raises on a value that it cannot cast, or for want of memory."""
+
+NOT_COMPARED = "gold cannot be compared with"
 
 
 def evaluate_database(
@@ -22,11 +41,13 @@ def evaluate_database(
     gold: Path,
     gold_frozen: Path | None,
     evaluation: Evaluation,
+    day: datetime.date | None = None,
 ) -> tuple[TableVerdict, ...]:
     """Judge every graded table of a result database, in the config's order.
 
     `result_frozen` and `gold_frozen` are the folders with what the databases' views showed
-    (views.duckdb, views.json), null where they have none. Whatever is wrong with the result
+    (views.duckdb, views.json), null where they have none; `day` is the date that the result was
+    built on, where it is known. Whatever is wrong with the result
     fails its table; where gold cannot be compared with, the table has no verdict.
     """
     with ExitStack() as stack:
@@ -54,7 +75,7 @@ def evaluate_database(
             offered = error
         marks = _marks(gold, evaluation)
         return tuple(
-            _judge_table(graded, offered, name, positions, ignore_order, marks)
+            _judge_table(graded, offered, name, positions, ignore_order, marks, day)
             for name, positions, ignore_order in zip(tables, columns, orders, strict=True)
         )
 
@@ -65,9 +86,41 @@ def _marks(gold: Path, evaluation: Evaluation) -> tuple[Resolution, ...]:
     return (Resolution.MISNAMED_GOLD,)
 
 
+def unread(
+    table: str,
+    reason: Reason,
+    detail: str,
+    resolutions: tuple[Resolution, ...] = (),
+    gold_rows: int | None = None,
+) -> TableVerdict:
+    """The verdict on a table that the result does not have, or that cannot be read."""
+    return TableVerdict(
+        table=table,
+        official=False,
+        reason=reason,
+        detail=detail,
+        resolutions=resolutions,
+        strict=False,
+        strict_detail=detail,
+        diagnosis=Diagnosis(
+            cause=Cause(reason.value),
+            text=detail,
+            gold_rows=gold_rows,
+            result_rows=None,
+            columns=(),
+            rows=(),
+            days_off=None,
+        ),
+    )
+
+
 def _gold_fault(table: str, detail: str) -> TableVerdict:
     return TableVerdict(
-        table=table, official=None, reason=Reason.ERROR, detail=f"gold cannot be scored: {detail}"
+        table=table,
+        official=None,
+        reason=Reason.ERROR,
+        detail=f"gold cannot be scored: {detail}",
+        strict_detail=NOT_COMPARED,
     )
 
 
@@ -78,6 +131,7 @@ def _judge_table(
     columns: Sequence[int],
     ignore_order: bool,
     marks: tuple[Resolution, ...],
+    day: datetime.date | None,
 ) -> TableVerdict:
     try:
         wanted = gold.read(table)
@@ -87,30 +141,79 @@ def _judge_table(
     try:
         offered = _read_result(result, table)
     except ReadError as error:
-        return TableVerdict(
-            table=table,
-            official=False,
-            reason=error.reason,
-            detail=error.detail,
-            resolutions=marks,
-        )
+        return unread(table, error.reason, error.detail, marks, wanted.table.rows)
     marks = _union(marks, offered.resolutions)
+    found = judge(wanted.table, offered.table, columns, ignore_order, day)
+    return found.model_copy(update={"table": table, "resolutions": marks})
+
+
+def judge(
+    wanted: Table,
+    offered: Table,
+    columns: Sequence[int],
+    ignore_order: bool,
+    day: datetime.date | None = None,
+) -> TableVerdict:
+    """Both verdicts on a table of the result, and the diagnosis where either fails.
+
+    Args:
+        wanted: Gold's table.
+        offered: The result's.
+        columns: Graded positions in gold; empty grades all.
+        ignore_order: Whether the order of the rows is passed over.
+        day: The date that the result was built on, where it is known.
+
+    Returns a verdict without a table's name and without resolutions.
+    """
+    error: EvaluatorError | None = None
+    official: bool | None
     try:
-        found = compare(wanted.frame, offered.frame, columns, ignore_order)
-    except EvaluatorError as error:
+        found = compare(wanted, offered, columns, ignore_order)
+        official, reason, detail = found.matched, Reason.MATCHED, found.detail
+        if not official:
+            reason = Reason.VALUES_DIFFER
+    except EvaluatorError as raised:
+        error, official, reason = raised, False, Reason.ERROR
+        detail = f"the official evaluator raises: {raised.text}"
+        if raised.side == "gold":
+            official = None
+    positions = graded_positions(wanted, columns)
+    if official is None or positions is None:
         return TableVerdict(
-            table=table,
-            official=None if error.side == "gold" else False,
-            reason=Reason.ERROR,
-            detail=f"the official evaluator raises: {error.text}",
-            resolutions=marks,
+            table="", official=official, reason=reason, detail=detail, strict_detail=NOT_COMPARED
         )
-    return TableVerdict(
-        table=table,
-        official=found.matched,
-        reason=Reason.MATCHED if found.matched else Reason.VALUES_DIFFER,
-        detail=found.detail,
-        resolutions=marks,
+    verdict = TableVerdict(table="", official=official, reason=reason, detail=detail)
+    try:
+        strict = compare_strictly(wanted, offered, positions, ignore_order)
+    except UNCOUNTABLE as raised:  # the headline does not hang on it
+        text = f"the strict comparison cannot be made: {first_line(raised)}"
+        diagnosis = None if official else _undiagnosed(f"{detail} ({text})")
+        return verdict.model_copy(update={"strict_detail": text, "diagnosis": diagnosis})
+    diagnosis = None
+    if not (official and strict.matched):
+        try:
+            diagnosis = diagnose(wanted, offered, positions, ignore_order, strict, error, day)
+        except UNCOUNTABLE as raised:
+            diagnosis = _undiagnosed(f"{strict.detail} (no diagnosis: {first_line(raised)})")
+    return verdict.model_copy(
+        update={
+            "strict": strict.matched,
+            "strict_detail": strict.detail,
+            "diagnosis": diagnosis,
+            "disagreement": disagreement(official, strict, diagnosis, detail),
+        }
+    )
+
+
+def _undiagnosed(text: str) -> Diagnosis:
+    return Diagnosis(
+        cause=Cause.ERROR,
+        text=text,
+        gold_rows=None,
+        result_rows=None,
+        columns=(),
+        rows=(),
+        days_off=None,
     )
 
 
@@ -129,7 +232,8 @@ def task_verdict(
 ) -> TaskVerdict:
     """Sum up a trial's tables: it passes where every graded table matches.
 
-    It passes officially where, besides, the official script needs no resolution to read them.
+    It passes officially where, besides, the official script needs no resolution to read them,
+    and strictly where every table matches strictly, resolutions allowed.
     """
     marks = _union(*(table.resolutions for table in tables))
     unscored = [table for table in tables if table.official is None]
@@ -149,10 +253,18 @@ def task_verdict(
         status=status,
         passed=passed,
         passed_officially=not failed and not unscored and not marks,
+        passed_strictly=_strictly(tables) if passed is not None else None,
         resolutions=marks,
         tables=tables,
         reason=reason,
     )
+
+
+def _strictly(tables: Sequence[TableVerdict]) -> bool | None:
+    found = [table.strict for table in tables]
+    if False in found:
+        return False
+    return None if None in found else True
 
 
 def _sentence(found: Sequence[TableVerdict], tables: Sequence[TableVerdict]) -> str:

@@ -11,7 +11,7 @@ from stages.evaluate.apart import Apart
 from stages.evaluate.databases import ReadError, first_line, has_views
 from stages.evaluate.gold import freeze_gold
 from stages.evaluate.models import Reason, TableVerdict, TaskVerdict
-from stages.evaluate.score import EVERY_TABLE, evaluate_database, task_verdict, unscored
+from stages.evaluate.score import EVERY_TABLE, evaluate_database, task_verdict, unread, unscored
 from stages.run.models import POLICY, TaskResult, TrialStatus
 from stages.suite.models import AuditEntry, Evaluation
 
@@ -104,7 +104,15 @@ def _score_trial(
         assert entry is not None and entry.gold_database is not None and entry.evaluation
         gold = entry.gold_database
         frozen = _frozen_gold(scope, instance_id, gold, apart)
-        tables = apart.call(judge_trial, folder, outcome.database, gold, frozen, entry.evaluation)
+        tables = apart.call(
+            judge_trial,
+            folder,
+            outcome.database,
+            gold,
+            frozen,
+            entry.evaluation,
+            outcome.gold_date,
+        )
         return task_verdict(instance_id, trial, status, tables)
     except Exception as error:
         reason = f"could not be scored: {type(error).__name__}: {first_line(error)}"
@@ -132,9 +140,16 @@ def _frozen_gold(scope: Scope, instance_id: str, gold: Path, apart: Apart) -> Pa
 
 
 def judge_trial(
-    folder: Path, database: str, gold: Path, gold_frozen: Path | None, evaluation: Evaluation
+    folder: Path,
+    database: str,
+    gold: Path,
+    gold_frozen: Path | None,
+    evaluation: Evaluation,
+    day: datetime.date | None = None,
 ) -> tuple[TableVerdict, ...]:
     """The tables' verdicts of one trial's folder; `database` is relative to its `project/`.
+
+    `day` is the date that the trial ran on.
 
     A link that leads out of the folder is not followed: an agent could have laid it to gold.
     """
@@ -142,10 +157,10 @@ def judge_trial(
     if not result.resolve().is_relative_to(folder.resolve()):
         detail = f"{result.name} is a link that leads out of the trial's folder"
         return tuple(
-            TableVerdict(table=name, official=False, reason=Reason.UNREADABLE, detail=detail)
+            unread(name, Reason.UNREADABLE, detail)
             for name in evaluation.condition_tabs or (EVERY_TABLE,)
         )
     frozen = folder / "frozen"
     return evaluate_database(
-        result, frozen if frozen.is_dir() else None, gold, gold_frozen, evaluation
+        result, frozen if frozen.is_dir() else None, gold, gold_frozen, evaluation, day
     )

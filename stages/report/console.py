@@ -20,7 +20,7 @@ CONTROL_NOTE = {
 def print_scores(
     console: Console, scores: Scores, suite: str, agent: str, model: str | None
 ) -> None:
-    """A line a task, then the headline with its denominators."""
+    """A line a task, the headline with its denominators, then the strict score beside it."""
     driven = f", model {model}" if model else ""
     table = Table(title=f"suite {suite}, agent {agent}{driven}", title_justify="left")
     table.add_column("task", no_wrap=True)
@@ -40,6 +40,10 @@ def print_scores(
         )
     console.print(table)
     console.print(scores.headline(), soft_wrap=True, highlight=False)
+    console.print(scores.strict_line(), soft_wrap=True, highlight=False)
+    for item in scores.disagreements:
+        name = f"{item.instance_id}/{item.trial} {item.table}"
+        console.print(f"  {escape(name)}: {escape(item.why)}", soft_wrap=True, highlight=False)
     if note := CONTROL_NOTE.get(model or agent):
         console.print(note, soft_wrap=True, style="dim")
 

@@ -24,13 +24,28 @@ class TaskScore(Record):
     """True when every trial passed; null where it cannot be scored or was not run."""
     passed_officially: bool | None
     """The same by the official script, which knows no resolutions."""
+    passed_strictly: bool | None = None
+    """The same by the strict score."""
     tables: int
     """Graded tables, over all trials."""
     tables_passed: int
+    tables_strict: int = 0
+    """Graded tables that pass strictly."""
+    tables_disagreeing: int = 0
+    """Graded tables on which the official and the strict verdict differ."""
     elapsed_s: float
     """Seconds over all trials."""
     reason: str
     """Why it did not pass, or what it only passed through; empty for a plain pass."""
+
+
+class Disagreement(Record):
+    """A table on which the official and the strict verdict differ."""
+
+    instance_id: str
+    trial: int
+    table: str
+    why: str
 
 
 class Scores(Record):
@@ -38,6 +53,7 @@ class Scores(Record):
 
     tasks: tuple[TaskScore, ...]
     trials: tuple[TaskResult, ...]
+    disagreements: tuple[Disagreement, ...] = ()
 
     @property
     def scoreable(self) -> int:
@@ -55,6 +71,11 @@ class Scores(Record):
         return sum(score.passed_officially is True for score in self.tasks)
 
     @property
+    def passed_strictly(self) -> int:
+        """Tasks that pass by the strict score, which stands beside the official one."""
+        return sum(score.passed_strictly is True for score in self.tasks)
+
+    @property
     def sealed(self) -> int:
         """Trials that ran in an isolating sandbox."""
         return sum(result.sealed for result in self.trials)
@@ -69,6 +90,15 @@ class Scores(Record):
             f"{self.sealed} of {len(self.trials)} trials sealed"
         )
 
+    def strict_line(self) -> str:
+        """The strict score in one line; it is no part of the headline."""
+        differ = len(self.disagreements)
+        word = "table" if differ == 1 else "tables"
+        return (
+            f"strict score: {_share(self.passed_strictly, self.scoreable)} scoreable; "
+            f"it differs from the official verdict on {differ} {word}"
+        )
+
     def metrics(self) -> dict[str, Any]:
         """results/metrics.json: the totals, numbers only."""
         statuses = Counter(result.status for result in self.trials)
@@ -79,12 +109,15 @@ class Scores(Record):
                 "not_run": sum(not score.statuses for score in self.tasks),
                 "passed": self.passed,
                 "passed_officially": self.passed_officially,
+                "passed_strictly": self.passed_strictly,
                 "passed_of_scoreable": _ratio(self.passed, self.scoreable),
                 "passed_of_all": _ratio(self.passed, len(self.tasks)),
             },
             "tables": {
                 "graded": sum(score.tables for score in self.tasks),
                 "passed": sum(score.tables_passed for score in self.tasks),
+                "strict": sum(score.tables_strict for score in self.tasks),
+                "strict_disagreeing": sum(score.tables_disagreeing for score in self.tasks),
             },
             "trials": {"all": len(self.trials), "sealed": self.sealed},
             "cost": {
@@ -132,7 +165,16 @@ def make_scores(
     scores = [_score(entry, by_task.get(entry.instance_id, []), results) for entry in chosen]
     names = {score.instance_id for score in scores}
     trials = [result for key, result in sorted(results.items()) if key[0] in names]
-    return Scores(tasks=tuple(scores), trials=tuple(trials))
+    disagreements = [
+        Disagreement(
+            instance_id=name, trial=verdict.trial, table=table.table, why=table.disagreement
+        )
+        for name in (entry.instance_id for entry in chosen)
+        for verdict in by_task.get(name, [])
+        for table in verdict.tables
+        if table.disagreement is not None
+    ]
+    return Scores(tasks=tuple(scores), trials=tuple(trials), disagreements=tuple(disagreements))
 
 
 def _score(
@@ -153,8 +195,11 @@ def _score(
         statuses=tuple(result.status for result in ended),
         passed=_all([verdict.passed for verdict in verdicts]),
         passed_officially=_all([verdict.passed_officially for verdict in verdicts]),
+        passed_strictly=_all([verdict.passed_strictly for verdict in verdicts]),
         tables=len(tables),
         tables_passed=sum(table.reason is Reason.MATCHED for table in tables),
+        tables_strict=sum(table.strict is True for table in tables),
+        tables_disagreeing=sum(table.disagreement is not None for table in tables),
         elapsed_s=round(sum(result.elapsed_s for result in ended), 3),
         reason="; ".join(dict.fromkeys(reasons)),
     )

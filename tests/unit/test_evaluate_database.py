@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from stages.common.files import write_json
-from stages.evaluate.models import Reason, Resolution, TableVerdict
+from stages.evaluate.models import Cause, Reason, Resolution, TableVerdict
 from stages.evaluate.score import evaluate_database, task_verdict
 from stages.run.models import TrialStatus
 from stages.suite.models import Evaluation
@@ -351,3 +351,32 @@ def test_a_table_without_a_verdict_leaves_the_trial_unscored(pair: Pair) -> None
     pair.build("CREATE TABLE u AS SELECT 1 AS a", TABLE)
     verdict = task_verdict("task001", 0, TrialStatus.COMPLETED, pair.judge("t", "u"))
     assert (verdict.passed, verdict.passed_officially) == (None, False)
+
+
+def test_a_trial_passes_strictly_where_every_table_does(pair: Pair) -> None:
+    second = "CREATE TABLE u AS SELECT unnest([1, 2]) AS a, unnest([1, 2]) AS b"
+    pair.build([TABLE, second], [TABLE, second])
+    verdict = task_verdict("task001", 0, TrialStatus.COMPLETED, pair.judge("t", "u"))
+    assert (verdict.passed, verdict.passed_strictly) == (True, True)
+    pair.result.unlink()
+    with duckdb.connect(str(pair.result)) as connection:
+        connection.execute(TABLE)
+        connection.execute(second.replace("[1, 2]) AS b", "[2, 1]) AS b"))
+    tables = pair.judge("t", "u", orders=(True, True))
+    verdict = task_verdict("task001", 0, TrialStatus.COMPLETED, tables)
+    assert (verdict.passed, verdict.passed_strictly) == (True, False)
+    assert [bool(table.disagreement) for table in verdict.tables] == [False, True]
+
+
+def test_an_unscored_trial_has_no_strict_verdict(pair: Pair) -> None:
+    pair.build("CREATE TABLE u AS SELECT 1 AS a", TABLE)
+    verdict = task_verdict("task001", 0, TrialStatus.COMPLETED, pair.judge("t", "u"))
+    assert (verdict.passed, verdict.passed_strictly) == (None, None)
+
+
+def test_what_cannot_be_read_fails_strictly_with_its_cause(pair: Pair) -> None:
+    pair.build(TABLE, "CREATE TABLE other AS SELECT 1 AS a")
+    verdict = pair.only("t")
+    assert verdict.strict is False
+    assert verdict.diagnosis is not None
+    assert (verdict.diagnosis.cause, verdict.diagnosis.gold_rows) == (Cause.TABLE_MISSING, 1)

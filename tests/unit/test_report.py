@@ -104,6 +104,7 @@ def test_metrics_are_numbers_and_tell_official_passes_apart() -> None:
         "not_run": 1,
         "passed": 2,
         "passed_officially": 1,
+        "passed_strictly": 0,
         "passed_of_scoreable": 0.5,
         "passed_of_all": 0.4,
     }
@@ -154,3 +155,34 @@ def test_a_replayed_score_says_what_it_means() -> None:
     print_scores(Console(file=buffer, width=140), scores(), "small", "claude", "replay")
     assert "model replay" in buffer.getvalue()
     assert "says nothing of a model" in buffer.getvalue()
+
+
+def strictly(passed: bool, disagreement: str | None) -> TaskVerdict:
+    """The verdict on task a, which passes officially."""
+    found = verdict("a", True)
+    table = found.tables[0].model_copy(update={"strict": passed, "disagreement": disagreement})
+    return found.model_copy(update={"passed_strictly": passed, "tables": (table,)})
+
+
+def test_the_strict_score_stands_beside_the_headline_and_never_in_it() -> None:
+    found = make_scores(
+        [entry("a")], [strictly(False, "[rows] differ")], {("a", 0): result("a")}, None
+    )
+    assert found.headline().startswith("passed 1/1 (100.0%) scoreable")
+    metrics = found.metrics()
+    assert metrics["tasks"]["passed"] == 1
+    assert metrics["tasks"]["passed_strictly"] == 0
+    assert metrics["tables"] == {"graded": 1, "passed": 1, "strict": 0, "strict_disagreeing": 1}
+    buffer = io.StringIO()
+    print_scores(Console(file=buffer, width=140), found, "small", "oracle", None)
+    lines = buffer.getvalue().splitlines()
+    line = "strict score: 0/1 (0.0%) scoreable; it differs from the official verdict on 1 table"
+    assert line in lines
+    assert "  a/0 t: [rows] differ" in lines
+
+
+def test_where_the_two_scores_agree_no_table_is_listed() -> None:
+    found = make_scores([entry("a")], [strictly(True, None)], {("a", 0): result("a")}, None)
+    assert found.disagreements == ()
+    assert found.metrics()["tasks"]["passed_strictly"] == 1
+    assert found.strict_line().endswith("on 0 tables")

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "gateway": {"common", "gateway"},
     "relay": {"common", "relay"},
     "suite": {"common", "stack", "suite"},
-    "dates": {"common", "suite", "dates"},
+    "dates": {"common", "stack", "suite", "dates"},
     "run": {"common", "stack", "agent", "relay", "suite", "dates", "run"},
     "evaluate": {"common", "stack", "suite", "dates", "run", "evaluate"},
     "report": {"common", "suite", "dates", "run", "evaluate", "report"},
