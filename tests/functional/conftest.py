@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 import yaml
+from docker import APIClient
 
+from stages.common.errors import UserError
 from stages.common.files import write_json, write_text
+from stages.run.docker.engine import engine
+from stages.run.docker.image import agent_image, checked_agent, checked_relay
 from stages.run.models import TaskResult
 from stages.suite.models import Task, write_tasks
+from tests.functional.docker_tools import build_image, listed
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -22,6 +31,16 @@ MODEL = (
     "select id, current_date as seen_on, date '2024-01-01' as fixed from {{ source('raw', 'a') }}"
 )
 SOURCES = {"version": 2, "sources": [{"name": "raw", "schema": "main", "tables": [{"name": "a"}]}]}
+
+
+def wait_for(condition: Callable[[], object], what: str, seconds: float = 180) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return
+        time.sleep(0.05)
+    pytest.fail(f"waited {seconds} s in vain for {what}")
 
 
 class Workspace:
@@ -133,7 +152,12 @@ class Workspace:
     def run(self, module: str = "stages.run") -> subprocess.CompletedProcess[str]:
         """Run a stage to its end; output and errors together."""
         process = self.start(module)
-        output, _ = process.communicate(timeout=300)
+        try:
+            output, _ = process.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+            raise
         return subprocess.CompletedProcess(module, process.returncode, output)
 
     def log(self, word: str) -> set[str]:
@@ -161,3 +185,39 @@ def workspace(tmp_path: Path) -> Workspace:
     space.add("one")
     space.add("two", day="2023-05-06")
     return space
+
+
+@pytest.fixture(scope="session")
+def docker_images() -> Iterator[str]:
+    """The agent's image with the tests' agents in it; skips without an engine, except in CI."""
+    try:
+        checked_agent("current", None)
+        checked_relay()
+    except UserError as error:
+        reason = f"the sealed sandbox cannot be tested here: {error}"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    name = f"spider2-dbt-agent:tests-{uuid.uuid4().hex[:8]}"
+    build_image(engine(), agent_image("current"), name)
+    yield name
+    engine().remove_image(name)
+
+
+@pytest.fixture
+def client(docker_images: str) -> APIClient:
+    """The engine."""
+    return engine()
+
+
+@pytest.fixture
+def sealed(
+    workspace: Workspace, docker_images: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Workspace]:
+    """A workspace whose trials run in containers, and that leaves none behind."""
+    monkeypatch.setenv("DVC_ROOT", str(workspace.root))
+    sandbox = yaml.safe_load((REPOSITORY / "conf/sandbox/docker.yaml").read_text())
+    workspace.params["sandbox"] = sandbox | {"image": docker_images}
+    before = listed(engine())
+    yield workspace
+    assert listed(engine()) == before, "the test has left something in the engine"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
@@ -247,6 +248,28 @@ def test_everything_else_is_refused_and_counted(relay: Relay, recording: Path) -
     assert httpx.post(f"{url}/v1/messages", json=[1]).status_code == 400
     usage = relay.close_trial("t")
     assert usage.refused == {"GET /v1/models": 1, "POST /v1/files": 1, "GET /v1/messages": 1}
+
+
+def test_a_flood_of_refused_calls_fills_no_memory(relay: Relay, recording: Path) -> None:
+    url = relay.open_trial("t", recording)
+    with httpx.Client() as client:
+        for number in range(150):
+            client.get(f"{url}/v1/{number}/{'x' * 1_000}")
+    usage = relay.close_trial("t")
+    assert sum(usage.refused.values()) == 150
+    assert usage.refused["others"] == 50
+    assert max(map(len, usage.refused)) == 200
+
+
+def test_a_request_larger_than_the_api_takes_is_refused_unread(
+    relay: Relay, recording: Path
+) -> None:
+    url = relay.open_trial("t", recording)
+    sent = itertools.repeat(bytes(1 << 20), 40)
+    answer = httpx.post(f"{url}/v1/messages", content=sent, timeout=60)
+    assert answer.status_code == 413
+    assert answer.json()["error"]["type"] == "request_too_large"
+    assert relay.close_trial("t").requests == 0
 
 
 def test_without_a_trials_token_nothing_is_served(relay: Relay, recording: Path) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pytest
 from stages.agent.models import TrialStatus
 from stages.run.process import MARK
 from stages.stack.clock import faketime_library
-from tests.functional.conftest import REPOSITORY, Workspace
+from tests.functional.conftest import REPOSITORY, Workspace, wait_for
 
 AGENTS = "tests.functional.agents"
 
@@ -32,16 +31,6 @@ def started_processes(workspace: Workspace) -> list[psutil.Process]:
             if ours and MARK in environment and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
-
-
-def wait_for(condition: object, what: str, seconds: float = 180) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():  # type: ignore[operator]
-            return
-        time.sleep(0.05)
-    pytest.fail(f"waited {seconds} s in vain for {what}")
 
 
 def test_a_trial_leaves_what_the_file_contract_says(workspace: Workspace) -> None:
@@ -320,3 +309,15 @@ def test_a_full_disk_fails_no_agent_and_the_run_goes_on_when_there_is_room(
     done = workspace.run()
     assert done.returncode == 0, done.stdout
     assert workspace.log("run") == {"one/0", "two/0"}
+
+
+def test_the_plan_estimates_from_earlier_trials_of_the_same_tasks(workspace: Workspace) -> None:
+    planned = workspace.run("stages.run.plan").stdout
+    assert "no estimate of cost and time" in planned
+    workspace.run()
+    workspace.change("one", instruction="Do something else.")
+    workspace.add("three")
+    planned = " ".join(workspace.run("stages.run.plan").stdout.split())
+    assert "3 trials: 1 reused, 2 to run" in planned
+    assert "estimated from earlier trials: $0.00, 0 min with 3 workers" in planned
+    assert "1 of them have none, and count as average" in planned

@@ -25,6 +25,7 @@ from stages.common.files import clear_folder
 from stages.relay.config import RelayConfig
 from stages.run.docker import labels
 from stages.run.docker.archive import TooMuchError, pack, unpack
+from stages.run.docker.disk import DiskWatch
 from stages.run.docker.engine import (
     BROKEN,
     EngineError,
@@ -49,7 +50,6 @@ USER = 10001
 """The image's user."""
 
 GB = 10**9
-DU = ["du", "-sxB1", str(TRIAL)]
 KILLED = 137
 """Exit code of a container whose first process was killed."""
 KILL_S = 30.0
@@ -136,6 +136,15 @@ class Containers:
         self._volume = f"{name}-work"
         self._names = {"solve": f"{name}-solve", "finish": f"{name}-finish"}
         self._labels = labels.labels(site.run_id, site.trial_id)
+        self._image = sandbox.image or agent_image(site.stack.name)
+        self._disk = DiskWatch(
+            self._image,
+            self._volume,
+            f"{name}-disk",
+            labels=self._labels,
+            most=sandbox.disk_gb * GB,
+            every_s=sandbox.disk_check_s,
+        )
         self._made: threading.Thread | None = None
         self._failure: BaseException | None = None
 
@@ -158,7 +167,7 @@ class Containers:
             engine().start(name)
             if command[0] == "solve":
                 self._make_second()
-            with self._watched(name) as filled:
+            with self._disk.watched(name) as filled:
                 late = not self._wait(name, limit_s)
                 if late:
                     self._kill(name)
@@ -184,6 +193,7 @@ class Containers:
         if self._made is not None:
             self._made.join()
         with contextlib.suppress(*BROKEN):
+            self._disk.close()
             for name in self._names.values():
                 remove_container(name)
             remove_volume(self._volume)
@@ -242,7 +252,7 @@ class Containers:
         }
         command = ["solve"] if phase == "solve" else ["finish", str(sandbox.freeze_s)]
         client.create_container(
-            sandbox.image or agent_image(site.stack.name),
+            self._image,
             command,
             name=self._names[phase],
             host_config=host,
@@ -268,30 +278,6 @@ class Containers:
             engine().kill(name)
         if not self._wait(name, KILL_S):
             raise EngineError(f"the Docker engine did not end a killed container: {name}")
-
-    @contextmanager
-    def _watched(self, name: str) -> Iterator[threading.Event]:
-        """Kill the container when its volume has grown too big; the event then is set."""
-        over, filled = threading.Event(), threading.Event()
-        limit = self._sandbox.disk_gb * GB
-
-        def watch() -> None:
-            while not over.wait(self._sandbox.disk_check_s):
-                with contextlib.suppress(*BROKEN, UserError, ValueError, IndexError):
-                    client = engine()
-                    # With all capabilities, else the agent could shut folders against it.
-                    asked = client.exec_create(name, DU, user="0", privileged=True)
-                    if int(client.exec_start(asked["Id"]).split()[0]) > limit:
-                        filled.set()
-                        client.kill(name)
-                        return
-
-        thread = threading.Thread(target=watch, name=f"{name}-disk", daemon=True)
-        thread.start()
-        try:
-            yield filled
-        finally:
-            over.set()
 
     def _full(self) -> str:
         return f"out of disk: the sandbox's limit is {self._sandbox.disk_gb:g} GB"
