@@ -117,6 +117,7 @@ lock: .venv/.complete ## resolve all lock files anew
 	$(COMPILE) stacks/bootstrap.in -o stacks/bootstrap.lock
 	$(COMPILE) stacks/current.in -o stacks/current.lock
 	$(COMPILE) stacks/spider2.in -o stacks/spider2.lock
+	$(COMPILE) pyproject.toml --extra inspect -o extras/inspect.lock
 	$(COMPILE) -c requirements.lock docker/agent.in -o docker/agent.lock
 	$(COMPILE) -c requirements.lock docker/relay.in -o docker/relay.lock
 
