@@ -34,8 +34,9 @@ setup: .venv/.complete .dvc/config.local ## .venv from the lock, local DVC setti
 	@python -m stages.stack.environments
 
 .PHONY: run
-run: setup ## the whole pipeline: dvc repro
+run: setup ## the whole pipeline: dvc repro, and the report
 	dvc repro
+	@python -m stages.report.site --alone
 
 .PHONY: plan
 plan: setup ## what a run would reuse, what it would rerun, and why
@@ -52,9 +53,23 @@ task: setup ## one task without DVC: TASK=<instance id> [MODEL=<choice>] [WITH="
 	@python -m stages.task "$(TASK)" $(if $(MODEL),model=$(MODEL)) $(WITH)
 
 .PHONY: report
-report: setup ## bring the report up to date and print it
+report: setup ## results/report/index.html, from the workspace and all experiments
 	dvc repro --quiet report
 	@python -m stages.report --print
+	@python -m stages.report.site
+
+.PHONY: compare
+compare: .venv/.complete ## is B better than A? A=<revision|experiment|workspace> B=<…> [WITH="<options>"]
+	@python -m stages.report.compare "$(A)" "$(B)" $(WITH)
+
+.PHONY: export
+export: .venv/.complete ## the run for other tools: FORMAT=spider2|inspect|csv|parquet [OUT=<folder>]
+	@python -m stages.report.export --format "$(FORMAT)" $(if $(OUT),--out "$(OUT)")
+
+.PHONY: controls
+controls: setup ## is every verdict right? gold, the start databases and mutants of gold, under both scores
+	@dvc repro --quiet dates
+	@python -m stages.evaluate.controls
 
 .PHONY: spider2
 spider2: setup ## lay the official suite under data/spider2-dbt: SOURCE=<clone> START=<folder or zip> GOLD=<folder or zip>
@@ -102,6 +117,7 @@ lock: .venv/.complete ## resolve all lock files anew
 	$(COMPILE) stacks/bootstrap.in -o stacks/bootstrap.lock
 	$(COMPILE) stacks/current.in -o stacks/current.lock
 	$(COMPILE) stacks/spider2.in -o stacks/spider2.lock
+	$(COMPILE) pyproject.toml --extra inspect -o extras/inspect.lock
 	$(COMPILE) -c requirements.lock docker/agent.in -o docker/agent.lock
 	$(COMPILE) -c requirements.lock docker/relay.in -o docker/relay.lock
 

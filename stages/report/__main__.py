@@ -12,7 +12,7 @@ from stages.common.params import Params, load_params
 from stages.evaluate.models import read_verdicts
 from stages.report.console import print_scores
 from stages.report.scores import Scores, make_scores
-from stages.run.models import TaskResult
+from stages.report.summary import read_results
 from stages.suite.models import read_audit
 
 RESULTS = Path("results")
@@ -23,10 +23,8 @@ def read_scores(params: Params, folder: Path = RESULTS) -> Scores:
     verdicts = folder / "verdicts.json"
     if not verdicts.is_file():
         raise UserError("there is no scored run yet", where=str(verdicts), remedy="make run")
-    found = (TaskResult.read(path) for path in sorted(folder.glob("runs/*/*/task_result.json")))
-    results = {(result.instance_id, result.trial): result for result in found}
     audit = read_audit(folder / "suite_audit.json")
-    return make_scores(audit, read_verdicts(verdicts), results, params.tasks)
+    return make_scores(audit, read_verdicts(verdicts), read_results(folder), params.tasks)
 
 
 def run() -> int:
@@ -40,8 +38,7 @@ def run() -> int:
         write_json(RESULTS / "metrics.json", scores.metrics())
         write_json(RESULTS / "tasks.json", scores.by_task())
         write_json(RESULTS / "plots" / "tables.json", scores.plot())
-    model = params.model.name if params.agent.needs_model else None
-    print_scores(make_console(), scores, params.suite.name, params.agent.name, model)
+    print_scores(make_console(), scores, params)
     return 0
 
 

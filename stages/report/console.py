@@ -6,23 +6,34 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from stages.common.params import Params
+from stages.relay.config import Mode
 from stages.report.scores import Scores, TaskScore
 
-CONTROL_NOTE = {
+CONTROL_NOTES = {
     "oracle": "oracle applies the known solutions: its score shows that the pipeline works.",
-    "replay": "replay plays recordings back: its score shows that the pipeline works, and says "
-    "nothing of a model.",
     "nop": "nop does nothing: its score shows what the start databases are worth.",
 }
-"""What the score of a control agent, or of a recording, means: said wherever it is printed."""
 
 
-def print_scores(
-    console: Console, scores: Scores, suite: str, agent: str, model: str | None
-) -> None:
+def control_note(params: Params) -> str:
+    """What the score of a control agent, or of a recording, does not say; printed wherever it is.
+
+    Empty for an agent that is measured.
+    """
+    if params.agent.needs_model and params.model.relay.get("mode") == Mode.PLAY:
+        return (
+            f"{params.model.name} plays recordings back: its score shows that the pipeline works, "
+            "and says nothing of a model."
+        )
+    return CONTROL_NOTES.get(params.agent.name, "")
+
+
+def print_scores(console: Console, scores: Scores, params: Params) -> None:
     """A line a task, the headline with its denominators, then the strict score beside it."""
-    driven = f", model {model}" if model else ""
-    table = Table(title=f"suite {suite}, agent {agent}{driven}", title_justify="left")
+    driven = f", model {params.model.name}" if params.agent.needs_model else ""
+    title = f"suite {params.suite.name}, agent {params.agent.name}{driven}"
+    table = Table(title=title, title_justify="left")
     table.add_column("task", no_wrap=True)
     table.add_column("status", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -44,13 +55,15 @@ def print_scores(
     for item in scores.disagreements:
         name = f"{item.instance_id}/{item.trial} {item.table}"
         console.print(f"  {escape(name)}: {escape(item.why)}", soft_wrap=True, highlight=False)
-    if note := CONTROL_NOTE.get(model or agent):
+    if note := control_note(params):
         console.print(note, soft_wrap=True, style="dim")
 
 
 def _verdict(score: TaskScore) -> str:
     if score.passed is None:
         return "[dim]unscored[/]"
+    if score.flaky:
+        return f"[red]failed[/] {score.trials_passed}/{score.trials_scored}"
     if not score.passed:
         return "[red]failed[/]"
     return "[green]passed[/]" if score.passed_officially else "[yellow]passed*[/]"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from statistics import fmean
 from typing import Any
 
 from stages.common.files import Record
 from stages.evaluate.models import Reason, TaskVerdict
+from stages.report.statistics import pass_all, pass_at, rate
 from stages.run.models import TaskResult, TrialStatus
 from stages.suite.models import AuditEntry
 
@@ -26,6 +28,8 @@ class TaskScore(Record):
     """The same by the official script, which knows no resolutions."""
     passed_strictly: bool | None = None
     """The same by the strict score."""
+    trials_scored: int = 0
+    trials_passed: int = 0
     tables: int
     """Graded tables, over all trials."""
     tables_passed: int
@@ -37,6 +41,16 @@ class TaskScore(Record):
     """Seconds over all trials."""
     reason: str
     """Why it did not pass, or what it only passed through; empty for a plain pass."""
+
+    @property
+    def flaky(self) -> bool:
+        """Some trials passed, and some failed."""
+        return 0 < self.trials_passed < self.trials_scored
+
+    @property
+    def ran(self) -> bool:
+        """Whether any trial was run at all."""
+        return any(status is not TrialStatus.NOT_RUN for status in self.statuses)
 
 
 class Disagreement(Record):
@@ -84,9 +98,13 @@ class Scores(Record):
         """The score in one line, with its denominators."""
         resolved = self.passed - self.passed_officially
         aside = f"{resolved} of them only through a resolution (*); " if resolved else ""
+        seen = rate(self.passed, self.scoreable)
+        flaky = [score.instance_id for score in self.tasks if score.flaky]
+        aside += f"flaky: {', '.join(flaky)}; " if flaky else ""
         return (
             f"passed {_share(self.passed, self.scoreable)} scoreable, "
-            f"{_share(self.passed, len(self.tasks))} all tasks; {aside}"
+            f"{_share(self.passed, len(self.tasks))} all tasks; "
+            f"95 % interval {seen.low:.1%} to {seen.high:.1%} of scoreable; {aside}"
             f"{self.sealed} of {len(self.trials)} trials sealed"
         )
 
@@ -106,7 +124,8 @@ class Scores(Record):
             "tasks": {
                 "all": len(self.tasks),
                 "scoreable": self.scoreable,
-                "not_run": sum(not score.statuses for score in self.tasks),
+                "not_run": sum(not score.ran for score in self.tasks),
+                "flaky": sum(score.flaky for score in self.tasks),
                 "passed": self.passed,
                 "passed_officially": self.passed_officially,
                 "passed_strictly": self.passed_strictly,
@@ -120,6 +139,8 @@ class Scores(Record):
                 "strict_disagreeing": sum(score.tables_disagreeing for score in self.tasks),
             },
             "trials": {"all": len(self.trials), "sealed": self.sealed},
+            "pass_at": self._over_tasks(pass_at),
+            "pass_all": self._over_tasks(pass_all),
             "cost": {
                 "usd": round(sum(result.cost_usd for result in self.trials), 6),
                 "tokens_input": sum(result.tokens.input for result in self.trials),
@@ -132,6 +153,17 @@ class Scores(Record):
                 for status in TrialStatus
                 if status is not TrialStatus.COMPLETED
             },
+        }
+
+    def _over_tasks(self, chance: Callable[[int, int, int], float]) -> dict[str, float]:
+        """`chance(k, trials, passes)`, mean over the scored tasks, for every k they all allow."""
+        scored = [score for score in self.tasks if score.trials_scored]
+        most = min((score.trials_scored for score in scored), default=0)
+        return {
+            str(k): round(
+                fmean(chance(k, score.trials_scored, score.trials_passed) for score in scored), 4
+            )
+            for k in range(1, most + 1)
         }
 
     def by_task(self) -> dict[str, dict[str, bool]]:
@@ -194,6 +226,8 @@ def _score(
         audit=entry.status,
         statuses=tuple(result.status for result in ended),
         passed=_all([verdict.passed for verdict in verdicts]),
+        trials_scored=sum(verdict.passed is not None for verdict in verdicts),
+        trials_passed=sum(verdict.passed is True for verdict in verdicts),
         passed_officially=_all([verdict.passed_officially for verdict in verdicts]),
         passed_strictly=_all([verdict.passed_strictly for verdict in verdicts]),
         tables=len(tables),

@@ -372,3 +372,31 @@ def test_an_official_layout_runs_and_new_gold_is_scored_without_a_run(clone: Clo
     assert "Running stage 'evaluate'" in output
     assert clone.log("run") == clone.log("reuse") == set()
     assert start.is_file()
+
+
+def test_two_recorded_models_three_trials_each_are_compared(clone: Clone) -> None:
+    few = ["-S", "tasks=[bakery001,harbor001,tram001]", "-S", "trials=3"]
+    compare = ("python", "-m", "stages.report.compare", "first", "second")
+    clone.call("dvc", "exp", "run", "-n", "first", *few)
+    before = clone.json("tasks.json")
+    clone.call("dvc", "exp", "run", "-n", "second", *few, "-S", "model=replay-second")
+    after = clone.json("tasks.json")
+    told = clone.call(*compare)
+    sentence = "No evidence of a difference between first and second: 1 gained, 1 lost of 3 tasks"
+    assert sentence in " ".join(told.split())
+    lines = {line.split()[0]: line for line in told.splitlines() if line.split()}
+    for name, word, cause in (
+        ("bakery001", "gained", "table_missing"),
+        ("harbor001", "lost", "row_count"),
+    ):
+        assert word in lines[name]
+        assert cause in lines[name]
+    # `dvc metrics diff` is made from these files.
+    flipped = {name for name in before if before[name] != after[name]}
+    assert flipped == {"bakery001", "harbor001"}
+    metrics = clone.json("metrics.json")
+    assert metrics["trials"]["all"] == 9
+    assert metrics["pass_at"] == {k: pytest.approx(2 / 3, abs=1e-4) for k in ("1", "2", "3")}
+    assert "harbor001 flipped" in clone.call(*compare, "--fail-on-flip", "harbor001", code=2)
+    unknown = clone.call(*compare[:-1], "nobody", code=1)
+    assert "there is no revision or experiment 'nobody'" in unknown

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import datetime
 import io
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from rich.console import Console
 
+from stages.common.compose import compose
+from stages.common.params import Params, load_params
 from stages.evaluate.models import Reason, Resolution, TableVerdict, TaskVerdict
 from stages.report.console import print_scores
 from stages.report.scores import Scores, make_scores
@@ -85,9 +89,18 @@ def scores(selected: tuple[str, ...] | None = None) -> Scores:
     return make_scores(audit, verdicts, keyed, selected)
 
 
+def chosen(*overrides: str) -> Params:
+    """The parameters that conf/ composes to."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "params.yaml"
+        compose(path, list(overrides))
+        return load_params(path)
+
+
 def test_the_headline_states_both_denominators_and_the_sealed_trials() -> None:
     assert scores().headline() == (
         "passed 2/4 (50.0%) scoreable, 2/5 (40.0%) all tasks; "
+        "95 % interval 15.0% to 85.0% of scoreable; "
         "1 of them only through a resolution (*); 0 of 4 trials sealed"
     )
 
@@ -102,6 +115,7 @@ def test_metrics_are_numbers_and_tell_official_passes_apart() -> None:
         "all": 5,
         "scoreable": 4,
         "not_run": 1,
+        "flaky": 0,
         "passed": 2,
         "passed_officially": 1,
         "passed_strictly": 0,
@@ -138,7 +152,7 @@ def test_a_task_passes_when_all_its_trials_do(second: bool, expected: bool) -> N
 def test_the_table_says_why_and_marks_what_passes_only_through_a_resolution() -> None:
     buffer = io.StringIO()
     console = Console(file=buffer, width=140)
-    print_scores(console, scores(), "small", "oracle", None)
+    print_scores(console, scores(), chosen("agent=oracle"))
     lines = {line.split()[1]: line for line in buffer.getvalue().splitlines() if "│" in line}
     assert "passed" in lines["a"]
     assert "t: values differ" in lines["b"]
@@ -152,7 +166,7 @@ def test_the_table_says_why_and_marks_what_passes_only_through_a_resolution() ->
 
 def test_a_replayed_score_says_what_it_means() -> None:
     buffer = io.StringIO()
-    print_scores(Console(file=buffer, width=140), scores(), "small", "claude", "replay")
+    print_scores(Console(file=buffer, width=140), scores(), chosen())
     assert "model replay" in buffer.getvalue()
     assert "says nothing of a model" in buffer.getvalue()
 
@@ -174,7 +188,7 @@ def test_the_strict_score_stands_beside_the_headline_and_never_in_it() -> None:
     assert metrics["tasks"]["passed_strictly"] == 0
     assert metrics["tables"] == {"graded": 1, "passed": 1, "strict": 0, "strict_disagreeing": 1}
     buffer = io.StringIO()
-    print_scores(Console(file=buffer, width=140), found, "small", "oracle", None)
+    print_scores(Console(file=buffer, width=140), found, chosen("agent=oracle"))
     lines = buffer.getvalue().splitlines()
     line = "strict score: 0/1 (0.0%) scoreable; it differs from the official verdict on 1 table"
     assert line in lines
@@ -186,3 +200,30 @@ def test_where_the_two_scores_agree_no_table_is_listed() -> None:
     assert found.disagreements == ()
     assert found.metrics()["tasks"]["passed_strictly"] == 1
     assert found.strict_line().endswith("on 0 tables")
+
+
+def test_a_task_of_which_some_trials_pass_is_flaky_and_pass_at_k_is_told_for_every_k() -> None:
+    outcomes = {"a": [True, False, True], "b": [False, False, False]}
+    verdicts = [
+        verdict(name, passed, trial)
+        for name, values in outcomes.items()
+        for trial, passed in enumerate(values)
+    ]
+    results = {(name, trial): result(name, trial) for name in outcomes for trial in range(3)}
+    found = make_scores([entry("a"), entry("b")], verdicts, results, None)
+    assert "flaky: a; " in found.headline()
+    metrics = found.metrics()
+    assert metrics["tasks"]["flaky"] == 1
+    assert metrics["pass_at"] == {"1": 0.3333, "2": 0.5, "3": 0.5}
+    assert metrics["pass_all"] == {"1": 0.3333, "2": 0.1667, "3": 0.0}
+    buffer = io.StringIO()
+    print_scores(Console(file=buffer, width=140), found, chosen())
+    assert "failed 2/3" in buffer.getvalue()
+
+
+def test_a_task_whose_budget_was_spent_before_it_counts_as_not_run() -> None:
+    left = result("a", 0, TrialStatus.NOT_RUN)
+    unscored = verdict("a", None).model_copy(update={"tables": (), "reason": "not_run"})
+    metrics = make_scores([entry("a")], [unscored], {("a", 0): left}, None).metrics()
+    assert metrics["tasks"]["not_run"] == 1
+    assert metrics["errors"]["not_run"] == 1

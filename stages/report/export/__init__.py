@@ -1,0 +1,1 @@
+"""A run's results in the forms that other programs read."""
