@@ -23,10 +23,10 @@ import duckdb
 from benchmarks.ratio import Ratio, print_ratios
 from stages.common.files import CODE_ROOT
 from stages.common.sql import quote
-from stages.evaluate import plain
 from stages.evaluate.apart import Apart
 from stages.evaluate.databases import open_database
-from stages.evaluate.official import compare
+from stages.evaluate.official import plain
+from stages.evaluate.official.compare import compare
 from stages.evaluate.score import evaluate_database
 from stages.evaluate.table import open_table
 from stages.suite.layout import read_evaluations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stages.evaluate.models import Cause, Diagnosis
-from stages.evaluate.strict import Fault, Strict
+from stages.evaluate.strict.compare import Fault, Strict
 
 FAULTS = {
     Fault.ROWS: "the numbers of rows differ, which the official comparison passed over",

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import duckdb
 
 from stages.evaluate.databases import GradedDatabase, ReadError, Reading, first_line
-from stages.evaluate.diagnose import diagnose
+from stages.evaluate.diagnosis.diagnose import diagnose
 from stages.evaluate.disagree import disagreement
 from stages.evaluate.models import (
     Cause,
@@ -20,8 +20,8 @@ from stages.evaluate.models import (
     TableVerdict,
     TaskVerdict,
 )
-from stages.evaluate.official import EvaluatorError, compare
-from stages.evaluate.strict import compare_strictly, graded_positions
+from stages.evaluate.official.compare import EvaluatorError, compare
+from stages.evaluate.strict.compare import compare_strictly, graded_positions
 from stages.evaluate.table import Table
 from stages.run.models import TrialStatus
 from stages.suite.models import Evaluation

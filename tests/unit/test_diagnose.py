@@ -9,10 +9,10 @@ import duckdb
 import pytest
 
 from stages.evaluate.__main__ import disagreements
-from stages.evaluate.diagnose import MAX_COLUMNS
+from stages.evaluate.diagnosis.diagnose import MAX_COLUMNS
+from stages.evaluate.diagnosis.show import MAX_CELLS, MAX_CHARACTERS
 from stages.evaluate.models import Cause, Diagnosis, Reason, TableVerdict
 from stages.evaluate.score import judge, task_verdict, unread
-from stages.evaluate.show import MAX_CELLS, MAX_CHARACTERS
 from stages.evaluate.table import open_table
 from stages.run.models import TrialStatus
 

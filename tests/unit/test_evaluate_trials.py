@@ -13,7 +13,7 @@ from stages.agent.models import Tokens
 from stages.evaluate.apart import Apart, ProcessDiedError
 from stages.evaluate.models import Reason, TaskVerdict, read_verdicts, write_verdicts
 from stages.evaluate.trials import Scope, score_trials
-from stages.run.models import TaskResult, TrialStatus
+from stages.run.models import POLICY, TaskResult, TrialStatus
 from stages.suite.models import AuditEntry, Evaluation, Status
 
 DAY = datetime.date(2024, 9, 8)
@@ -139,9 +139,7 @@ def test_a_task_in_any_bad_state_leaves_the_others_scored(suite: Suite) -> None:
     assert "could not be scored: FileNotFoundError: " in found["e_unread/0"].reason
 
 
-@pytest.mark.parametrize(
-    "status", [item for item in TrialStatus if item is not TrialStatus.INFRA_ERROR]
-)
+@pytest.mark.parametrize("status", [item for item in TrialStatus if POLICY[item].score])
 def test_what_a_trial_left_is_scored_however_it_ended(suite: Suite, status: TrialStatus) -> None:
     suite.task("a001")
     suite.trial("a001", status=status)
@@ -149,12 +147,15 @@ def test_what_a_trial_left_is_scored_however_it_ended(suite: Suite, status: Tria
     assert (verdict.status, verdict.passed) == (status, True)
 
 
-def test_an_infrastructure_failure_is_unscored_with_its_detail(suite: Suite) -> None:
+@pytest.mark.parametrize("status", [TrialStatus.INFRA_ERROR, TrialStatus.NOT_RUN])
+def test_what_says_nothing_of_the_agent_is_unscored_with_its_detail(
+    suite: Suite, status: TrialStatus
+) -> None:
     suite.task("a001")
-    suite.trial("a001", status=TrialStatus.INFRA_ERROR, detail="the disk is full")
+    suite.trial("a001", status=status, detail="the disk is full")
     verdict = suite.score()["a001/0"]
     assert (verdict.passed, verdict.passed_officially) == (None, None)
-    assert verdict.reason == "the trial ended with infra_error: the disk is full"
+    assert verdict.reason == f"the trial ended with {status}: the disk is full"
     assert [(item.table, item.reason) for item in verdict.tables] == [("t", Reason.NOT_SCORED)]
 
 

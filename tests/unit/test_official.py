@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.evaluate.cells import CHUNK
-from stages.evaluate.official import EvaluatorError, compare
+from stages.evaluate.official.cells import CHUNK
+from stages.evaluate.official.compare import EvaluatorError, compare
 from stages.evaluate.table import Table, open_table
 
 Query = Callable[[str], Table]

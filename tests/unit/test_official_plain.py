@@ -8,8 +8,8 @@ from collections import Counter
 import duckdb
 import pytest
 
-from stages.evaluate import plain
-from stages.evaluate.official import EvaluatorError, compare
+from stages.evaluate.official import plain
+from stages.evaluate.official.compare import EvaluatorError, compare
 from stages.evaluate.table import Table, open_table
 from tests.unit.generated_tables import TYPES, Pair, pair
 

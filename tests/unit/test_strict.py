@@ -12,9 +12,9 @@ import duckdb
 import numpy as np
 import pytest
 
-from stages.evaluate.strict import Fault, Strict, compare_strictly, graded_positions
+from stages.evaluate.strict.compare import Fault, Strict, compare_strictly, graded_positions
+from stages.evaluate.strict.tolerance import tolerance
 from stages.evaluate.table import Table, open_table
-from stages.evaluate.tolerance import tolerance
 
 
 class Databases:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from stages.common.sql import quote
-from stages.evaluate.align import Pairing
-from stages.evaluate.causes import Difference
+from stages.evaluate.diagnosis.align import Pairing
+from stages.evaluate.diagnosis.causes import Difference
 from stages.evaluate.models import RowDifference
-from stages.evaluate.sides import Side
+from stages.evaluate.strict.sides import Side
 
 MAX_CELLS = 12
 CELLS_A_COLUMN = 3

@@ -22,11 +22,11 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from stages.evaluate.assign import Pair
-from stages.evaluate.tolerance import clusters
+from stages.evaluate.strict.assign import Pair
+from stages.evaluate.strict.tolerance import clusters
 
 if TYPE_CHECKING:
-    from stages.evaluate.strict import Comparison
+    from stages.evaluate.strict.compare import Comparison
 
 Vector = npt.NDArray[Any]
 

@@ -12,9 +12,9 @@ import pandas as pd
 from pandas.api.extensions import ExtensionDtype
 
 from stages.common.sql import quote
-from stages.evaluate.cells import PLAIN, Cells, common_array, in_order, within_known_years
+from stages.evaluate.official.cells import PLAIN, Cells, common_array, in_order, within_known_years
+from stages.evaluate.official.vectors import Kind, Place, Vector, vector
 from stages.evaluate.table import SIMPLE, Fingerprint, Table
-from stages.evaluate.vectors import Kind, Place, Vector, vector
 
 BUDGET = 128 << 20
 """Bytes of converted columns that one table keeps, so that they are not read again."""

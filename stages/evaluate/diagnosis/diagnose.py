@@ -10,15 +10,15 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stages.evaluate.align import Pairing, namesake, pair_by_key, pair_by_number
-from stages.evaluate.causes import Columns, Difference
-from stages.evaluate.kinds import NESTED
+from stages.evaluate.diagnosis.align import Pairing, namesake, pair_by_key, pair_by_number
+from stages.evaluate.diagnosis.causes import Columns, Difference
+from stages.evaluate.diagnosis.shift import Failed, days_off
+from stages.evaluate.diagnosis.show import first_cells
 from stages.evaluate.models import Cause, ColumnDiagnosis, Diagnosis, RowDifference
-from stages.evaluate.official import EvaluatorError
-from stages.evaluate.shift import Failed, days_off
-from stages.evaluate.show import first_cells
-from stages.evaluate.sides import Side
-from stages.evaluate.strict import Fault, Strict, compare_strictly
+from stages.evaluate.official.compare import EvaluatorError
+from stages.evaluate.strict.compare import Fault, Strict, compare_strictly
+from stages.evaluate.strict.kinds import NESTED
+from stages.evaluate.strict.sides import Side
 from stages.evaluate.table import Table
 
 MAX_COLUMNS = 10

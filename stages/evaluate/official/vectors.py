@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from stages.evaluate.text_order import in_text_order
+from stages.evaluate.official.text_order import in_text_order
 
 Array = npt.NDArray[Any]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.evaluate.kinds import Facet
-from stages.evaluate.sides import Side
+from stages.evaluate.strict.kinds import Facet
+from stages.evaluate.strict.sides import Side
 
 Vector = npt.NDArray[Any]
 

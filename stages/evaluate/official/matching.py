@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from stages.evaluate.cells import TOLERANCE, equal, first_disagreement
-from stages.evaluate.columns import BATCH, TEXTS, Columns
-from stages.evaluate.vectors import Array, Kind, Place, Vector
+from stages.evaluate.official.cells import TOLERANCE, equal, first_disagreement
+from stages.evaluate.official.columns import BATCH, TEXTS, Columns
+from stages.evaluate.official.vectors import Array, Kind, Place, Vector
 
 RELATIVE = 1e-9
 SLACK = 1 + 1e-6

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from stages.common.sql import quote
-from stages.evaluate.align import Pairing
-from stages.evaluate.causes import Difference
-from stages.evaluate.kinds import MOMENT, NUMBER
-from stages.evaluate.sides import Side
+from stages.evaluate.diagnosis.align import Pairing
+from stages.evaluate.diagnosis.causes import Difference
+from stages.evaluate.strict.kinds import MOMENT, NUMBER
+from stages.evaluate.strict.sides import Side
 
 Vector = npt.NDArray[Any]
 

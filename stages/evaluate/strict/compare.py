@@ -2,7 +2,7 @@
 
 Two passes. First values are compared exactly, by sums of hashes that DuckDB computes where
 the tables lie. Only where that fails, and a floating-point column is graded, the rows are
-compared within the tolerance (`stages.evaluate.near`).
+compared within the tolerance (`stages.evaluate.strict.near`).
 
 The hashes have 64 bits and their sums 128: an unequal pair of tables that nobody contrived is
 taken for equal with a chance of about 1 in 2^64.
@@ -16,12 +16,12 @@ from enum import Enum
 
 import numpy as np
 
-from stages.evaluate.assign import Pair, UndecidedError, assign, injective, likeliest
-from stages.evaluate.kinds import NUMBER
-from stages.evaluate.near import Near
-from stages.evaluate.sides import Side, reach
+from stages.evaluate.strict.assign import Pair, UndecidedError, assign, injective, likeliest
+from stages.evaluate.strict.kinds import NUMBER
+from stages.evaluate.strict.near import Near
+from stages.evaluate.strict.sides import Side, reach
+from stages.evaluate.strict.tolerance import Tolerance, tolerance
 from stages.evaluate.table import Table
-from stages.evaluate.tolerance import Tolerance, tolerance
 
 
 class Fault(Enum):

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from stages.common.sql import quote
-from stages.evaluate.align import Pairing
-from stages.evaluate.kinds import BOOLEAN, MOMENT, NUMBER, TEXT, ZONED
+from stages.evaluate.diagnosis.align import Pairing
 from stages.evaluate.models import Cause
-from stages.evaluate.sides import Side
-from stages.evaluate.tolerance import clusters, tolerance
+from stages.evaluate.strict.kinds import BOOLEAN, MOMENT, NUMBER, TEXT, ZONED
+from stages.evaluate.strict.sides import Side
+from stages.evaluate.strict.tolerance import clusters, tolerance
 
 Vector = npt.NDArray[Any]
 

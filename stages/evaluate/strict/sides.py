@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stages.common.sql import quote
-from stages.evaluate.kinds import EXACT_IN_DOUBLE, NUMBER, Facet, facet
+from stages.evaluate.strict.kinds import EXACT_IN_DOUBLE, NUMBER, Facet, facet
 from stages.evaluate.table import Table
 
 Vector = npt.NDArray[Any]

@@ -1,0 +1,1 @@
+"""Why a table failed: one cause, the nearest columns, the first rows that differ."""
