@@ -154,6 +154,20 @@ def test_the_default_run_replays_every_task_to_the_end_it_was_written_for(clone:
     assert clone.json("metrics.json")["cost"]["usd"] > 0
 
 
+@pytest.mark.docker
+@pytest.mark.usefixtures("docker_images")
+def test_the_sealed_sandbox_gives_every_task_the_same_verdict(clone: Clone) -> None:
+    clone.call("dvc", "exp", "run", "-S", "sandbox=docker", "-S", "concurrency.max_workers=3")
+    outcomes = {}
+    for path in sorted((clone.root / "results/runs").glob("*/0/task_result.json")):
+        result = json.loads(path.read_text())
+        assert result["sealed"] is True
+        outcomes[result["instance_id"]] = result["status"]
+    passed = clone.passed()
+    assert {name: (status, name in passed) for name, status in outcomes.items()} == REPLAYED
+    assert clone.json("metrics.json")["trials"] == {"all": TASKS, "sealed": TASKS}
+
+
 def test_the_oracle_passes_every_starter_task(clone: Clone) -> None:
     metrics = clone.json("metrics.json")
     assert metrics["tasks"]["all"] == metrics["tasks"]["passed"] == TASKS
