@@ -58,6 +58,14 @@ report: setup ## results/report/index.html, from the workspace and all experimen
 	@python -m stages.report --print
 	@python -m stages.report.site
 
+# Of 68 tasks and all parameters, `dvc exp show` alone would print over a hundred columns.
+SHOWN := Experiment|(^|:)tasks\.(passed|passed_strictly|scoreable|flaky)$$|cost\.usd$$
+SHOWN := $(SHOWN)|(suite|stack|agent|model|skills|sandbox)\.name$$
+
+.PHONY: experiments
+experiments: setup ## dvc exp show, with the totals and the choices alone
+	@dvc exp show --no-pager --only-changed --drop '.*' --keep '$(SHOWN)'
+
 .PHONY: compare
 compare: .venv/.complete ## is B better than A? A=<revision|experiment|workspace> B=<…> [WITH="<options>"]
 	@python -m stages.report.compare "$(A)" "$(B)" $(WITH)
@@ -101,7 +109,7 @@ test: setup ## the tests, but for the heavy end-to-end ones and those that need 
 .PHONY: test-heavy
 test-heavy: setup ## the heavy end-to-end tests
 	@python -m stages.stack.environments spider2
-	pytest -m "heavy and not docker"
+	pytest -n 2 --dist loadgroup -m "heavy and not docker"
 
 .PHONY: test-docker
 test-docker: setup ## the tests of the sealed sandbox; they need `make image`
