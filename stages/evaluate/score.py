@@ -270,7 +270,9 @@ def _strictly(tables: Sequence[TableVerdict]) -> bool | None:
 def _sentence(found: Sequence[TableVerdict], tables: Sequence[TableVerdict]) -> str:
     first = found[0]
     share = f" ({len(found)} of {len(tables)} tables)" if len(tables) > 1 else ""
-    return f"{first.table}: {first.reason.replace('_', ' ')}{share}: {first.detail}"
+    told = first.official is False and first.diagnosis is not None
+    word = first.diagnosis.cause if told and first.diagnosis else first.reason
+    return f"{first.table}: {word.replace('_', ' ')}{share}: {first.detail}"
 
 
 def unscored(
