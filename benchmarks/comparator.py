@@ -84,6 +84,7 @@ def make(folder: Path, situation: str, rows: int) -> tuple[Path, Path]:
         path.unlink(missing_ok=True)
         listed = ", ".join(f"{cell} AS c{at}" for at, cell in enumerate(cells))
         with duckdb.connect(str(path), config={"memory_limit": "4GB"}) as connection:
+            connection.execute("SET enable_progress_bar = false")
             connection.execute(
                 f"CREATE TABLE t AS SELECT {listed} FROM "
                 f"(SELECT i, hash(i) AS h FROM range({rows}) r(i)) ORDER BY {order}"

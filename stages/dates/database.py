@@ -64,6 +64,7 @@ def open_gold(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database read-only, with UTC as its time zone; raises `duckdb.Error`."""
     with duckdb.connect(str(path), read_only=True) as connection:
         connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET enable_progress_bar = false")
         yield connection
 
 

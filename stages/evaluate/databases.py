@@ -36,6 +36,9 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 What does not fit into memory goes into the temporary folder, as a database's own is read only.
 """
 
+NO_BAR = "SET enable_progress_bar = false"
+"""DuckDB would draw one over what a stage prints."""
+
 NO_SUCH_TABLE = (
     duckdb.BinderException,
     duckdb.CatalogException,
@@ -94,7 +97,9 @@ def open_database(path: Path) -> duckdb.DuckDBPyConnection:
     if not path.is_file():
         raise ReadError(Reason.TABLE_MISSING, f"there is no database {path.name}")
     try:
-        return duckdb.connect(str(path), read_only=True, config=SETTINGS)
+        connection = duckdb.connect(str(path), read_only=True, config=SETTINGS)
+        connection.execute(NO_BAR)
+        return connection
     except Exception as error:
         raise ReadError(
             Reason.UNREADABLE, f"{path.name} cannot be opened: {first_line(error)}"

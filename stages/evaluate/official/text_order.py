@@ -78,4 +78,6 @@ def _by_written_text(numbers: Numbers) -> npt.NDArray[np.intp]:
 
 @cache
 def _writer() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"memory_limit": "512MB"})
+    connection = duckdb.connect(config={"memory_limit": "512MB"})
+    connection.execute("SET enable_progress_bar = false")
+    return connection
