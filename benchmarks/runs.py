@@ -112,7 +112,7 @@ class Maker:
         if kind == 0:
             return "mcp__gateway__query_database", {"sql": self.sql(4)}, self.rows(12)
         if kind == 1:
-            path = f"/work/project/models/{self.word()}.sql"
+            path = f"/trial/project/models/{self.word()}.sql"
             return "Write", {"file_path": path, "content": self.sql(14)}, f"Wrote {path}"
         if kind == 2:
             log = "\n".join(
@@ -121,7 +121,7 @@ class Maker:
                 for n in range(24)
             )
             return "Bash", {"command": f"dbt build --select {self.word()}+"}, log
-        return "Read", {"file_path": f"/work/project/models/{self.word()}.sql"}, self.sql(18)
+        return "Read", {"file_path": f"/trial/project/models/{self.word()}.sql"}, self.sql(18)
 
     def run(
         self, name: str, tasks: Sequence[str], *, trials: int, events: int, share: float
